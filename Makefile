@@ -1,0 +1,31 @@
+# Every target sets up .venv by itself; only python3, make and git are needed.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: demo test check bench clean
+
+$(READY): pyproject.toml
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check torch==2.13.0  # first: the CPU build
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $(READY)
+
+demo: $(READY)  ## fit the built-in data set; print metrics; write intervals and a plot
+	$(BIN)/qpignn demo --out demo-output
+
+test: check  ## all checks and tests
+	$(BIN)/python -m pytest -n 2
+
+check: $(READY)  ## style, types, and who may import whom
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)  ## speed and memory against plain PyG, side by side
+	$(BIN)/python benchmarks/epoch.py
+
+clean:
+	rm -rf $(VENV) build dist demo-output .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

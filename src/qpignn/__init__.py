@@ -1,0 +1,58 @@
+"""qpignn: calibrated prediction intervals for graphs.
+
+The public names are imported when first used, so that ``import qpignn`` and the command line's
+``--help`` do not wait for torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+if TYPE_CHECKING:
+    from qpignn import metrics
+    from qpignn.data.catalog import load_dataset
+    from qpignn.data.frames import from_frames, from_networkx
+    from qpignn.data.graph import check_graph
+    from qpignn.data.readers import read_graph
+    from qpignn.data.split import split_nodes
+    from qpignn.data.views import make_view
+    from qpignn.errors import QpignnError
+    from qpignn.intervals import Intervals
+
+__all__ = [
+    "Intervals",
+    "QpignnError",
+    "check_graph",
+    "from_frames",
+    "from_networkx",
+    "load_dataset",
+    "make_view",
+    "metrics",
+    "read_graph",
+    "split_nodes",
+]
+
+_HOMES = {
+    "Intervals": "qpignn.intervals",
+    "QpignnError": "qpignn.errors",
+    "check_graph": "qpignn.data.graph",
+    "from_frames": "qpignn.data.frames",
+    "from_networkx": "qpignn.data.frames",
+    "load_dataset": "qpignn.data.catalog",
+    "make_view": "qpignn.data.views",
+    "read_graph": "qpignn.data.readers",
+    "split_nodes": "qpignn.data.split",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "metrics":
+        return import_module("qpignn.metrics")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'qpignn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

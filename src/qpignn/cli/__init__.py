@@ -1,0 +1,49 @@
+"""The command line: thin. Each command parses, calls the library, prints."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+from qpignn import __version__
+from qpignn.cli import datasets
+from qpignn.errors import QpignnError
+
+app = typer.Typer(
+    name="qpignn",
+    help="Calibrated prediction intervals for graphs.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command(name="datasets")(datasets.datasets)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"qpignn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Calibrated prediction intervals for graphs."""
+
+
+def main() -> None:
+    """Run the command line. Exit code 2: the input is at fault; 1: we are."""
+    try:
+        app()
+    except QpignnError as error:
+        if os.environ.get("QPIGNN_DEBUG"):
+            raise
+        typer.secho(f"error: {error}", fg="red", err=True)
+        sys.exit(2)

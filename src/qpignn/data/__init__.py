@@ -1,0 +1,1 @@
+"""Graphs in, and everything one does to a graph before a method sees it."""

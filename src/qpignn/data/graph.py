@@ -1,0 +1,234 @@
+"""The graph: PyG's ``Data``, and every rule one must meet.
+
+A graph has ``x`` (nodes, columns), ``edge_index`` (2, edges) and, where targets are known, ``y``
+(nodes,) with NaN on the unlabelled nodes. Optional are ``edge_weight``, ``node_weight``, the masks
+``train_mask``, ``val_mask`` and ``test_mask``, and the ride-alongs ``node_id`` and
+``feature_names``. Messages run from row 0 of ``edge_index`` to row 1; an undirected edge is stored
+both ways.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
+
+from qpignn.data.matrix import all_finite, is_sparse, stored_values
+from qpignn.errors import GraphError, listed
+
+MASKS = ("train_mask", "val_mask", "test_mask")
+
+
+def check_graph(data: Data, *, need_target: bool = True) -> Data:
+    """Return ``data`` in canonical form, or raise ``GraphError`` naming the rule it breaks.
+
+    The result is a shallow copy: dense or CSR float ``x``, long ``edge_index``, one-dimensional
+    float ``y``, boolean masks. The input is never changed.
+
+    Args:
+        data: the graph.
+        need_target: whether labelled nodes are required (yes to fit, no to predict).
+    """
+    if not isinstance(data, Data):
+        raise GraphError(
+            f"expected a torch_geometric.data.Data, got {type(data).__name__}; "
+            f"make one with from_frames or from_networkx"
+        )
+    out = Data(**data.to_dict())
+    out.x = _checked_features(data)
+    nodes = out.x.shape[0]
+    out.edge_index = _checked_edges(data, nodes)
+    if data.get("y") is not None:
+        out.y = _checked_target(data.y, nodes)
+    if need_target:
+        _check_labels(out.get("y"))
+    for name, length in (("edge_weight", out.edge_index.shape[1]), ("node_weight", nodes)):
+        if data.get(name) is not None:
+            out[name] = _checked_weight(name, data[name], length)
+    for name in MASKS:
+        if data.get(name) is not None:
+            out[name] = _checked_mask(name, data[name], nodes)
+    _check_disjoint(out)
+    if data.get("node_id") is not None:
+        check_ids(pd.Index(data.node_id, tupleize_cols=False), nodes)
+    names = data.get("feature_names")
+    if names is not None and len(names) != out.x.shape[1]:
+        raise GraphError(
+            f"feature_names: expected {out.x.shape[1]} names, one a column of x, got {len(names)}"
+        )
+    return out
+
+
+def _checked_features(data: Data) -> Tensor:
+    x = data.get("x")
+    if not isinstance(x, Tensor):
+        raise GraphError(
+            "x: expected a (nodes, columns) tensor, got none; a graph without features can carry "
+            "a constant column or each node's degree"
+        )
+    if x.layout not in (torch.strided, torch.sparse_csr):
+        raise GraphError(
+            f"x: expected a dense or sparse CSR tensor, got {x.layout}; use .to_sparse_csr()"
+        )
+    if x.dim() != 2 or 0 in x.shape:
+        raise GraphError(
+            f"x: expected (nodes, columns) with at least one of each, got shape {tuple(x.shape)}"
+        )
+    if x.is_complex():
+        raise GraphError(f"x: expected real numbers, got {x.dtype}")
+    if not x.is_floating_point():
+        x = x.to(torch.float32)
+    if not all_finite(x):
+        raise GraphError(f"x: expected finite numbers, got {_first_bad_feature(x, data)}")
+    return x
+
+
+def _first_bad_feature(x: Tensor, data: Data) -> str:
+    bad = ~torch.isfinite(stored_values(x))
+    if is_sparse(x):
+        return f"{int(bad.sum())} NaN or infinite stored values"
+    row, column = (int(i) for i in bad.nonzero()[0])
+    node = data.node_id[row] if data.get("node_id") is not None else row
+    names = data.get("feature_names")
+    name = repr(names[column]) if names is not None else str(column)
+    return (
+        f"{float(x[row, column])} in column {name} of node {node!r} "
+        f"({int(bad.sum())} such values); fill or drop them"
+    )
+
+
+def _checked_edges(data: Data, nodes: int) -> Tensor:
+    edges = data.get("edge_index")
+    if not isinstance(edges, Tensor):
+        raise GraphError("edge_index: expected a (2, edges) tensor, got none; (2, 0) is allowed")
+    if edges.dim() != 2 or edges.shape[0] != 2:
+        raise GraphError(f"edge_index: expected shape (2, edges), got {tuple(edges.shape)}")
+    if edges.is_floating_point() or edges.dtype == torch.bool:
+        raise GraphError(f"edge_index: expected whole numbers, got {edges.dtype}")
+    if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= nodes):
+        raise GraphError(
+            f"edge_index: expected node positions 0 to {nodes - 1}, "
+            f"got {int(edges.min())} to {int(edges.max())}"
+        )
+    return edges.long()
+
+
+def _checked_target(y: Any, nodes: int) -> Tensor:
+    if not isinstance(y, Tensor):
+        raise GraphError(f"y: expected a tensor, got {type(y).__name__}")
+    target: Tensor = y.squeeze(1) if y.dim() == 2 and y.shape[1] == 1 else y
+    if target.shape != (nodes,):
+        raise GraphError(f"y: expected one target per node ({nodes}), got shape {tuple(y.shape)}")
+    if not target.is_floating_point():
+        target = target.to(torch.float64)
+    if torch.isinf(target).any():
+        raise GraphError(
+            f"y: expected finite targets (NaN = unlabelled), "
+            f"got {int(torch.isinf(target).sum())} infinite ones"
+        )
+    return target
+
+
+def _check_labels(y: Tensor | None) -> None:
+    if y is None or bool(torch.isnan(y).all()):
+        raise GraphError(
+            "expected at least one labelled node, got none: every target is blank or missing; "
+            "is the target column the right one?"
+        )
+    known = y[~torch.isnan(y)]
+    if len(known) > 1 and bool((known == known[0]).all()):
+        raise GraphError(
+            f"expected targets that vary, got {len(known)} labelled nodes that all have "
+            f"{float(known[0]):g}: there is nothing to predict"
+        )
+
+
+def _checked_weight(name: str, weight: Any, length: int) -> Tensor:
+    if not isinstance(weight, Tensor) or weight.numel() != length:
+        got = tuple(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
+        raise GraphError(f"{name}: expected a tensor of {length} numbers, got {got}")
+    values: Tensor = weight.reshape(length)
+    if not values.is_floating_point():
+        values = values.to(torch.float32)
+    if not torch.isfinite(values).all() or bool((values < 0).any()):
+        raise GraphError(
+            f"{name}: expected finite numbers from 0 up, got negative, NaN or infinite"
+        )
+    return values
+
+
+def _checked_mask(name: str, mask: Any, nodes: int) -> Tensor:
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
+        got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
+        raise GraphError(f"{name}: expected a boolean tensor, got {got}")
+    if mask.shape != (nodes,):
+        raise GraphError(f"{name}: expected length {nodes} (one per node), got {tuple(mask.shape)}")
+    return mask
+
+
+def _check_disjoint(data: Data) -> None:
+    present = [name for name in MASKS if data.get(name) is not None]
+    for i, first in enumerate(present):
+        for second in present[i + 1 :]:
+            shared = int((data[first] & data[second]).sum())
+            if shared:
+                raise GraphError(
+                    f"{first} and {second} share {shared} nodes; make them with split_nodes(...)"
+                )
+
+
+def check_ids(ids: pd.Index, nodes: int) -> None:
+    """Raise unless there is one id a node, none blank and none twice."""
+    if len(ids) != nodes:
+        raise GraphError(f"node_id: expected {nodes} ids, one a node, got {len(ids)}")
+    if ids.hasnans:
+        rows = np.flatnonzero(ids.isna()) + 1
+        raise GraphError(f"expected an id for every node, got blank ids in rows {listed(rows)}")
+    if not ids.is_unique:
+        again = ids[ids.duplicated()].unique()
+        raise GraphError(f"expected each node id once, got repeated: {listed(again)}")
+
+
+def labelled(data: Data) -> Tensor:
+    """Boolean mask of the nodes whose target is known."""
+    if data.get("y") is None:
+        return torch.zeros(data.x.shape[0], dtype=torch.bool)
+    return ~torch.isnan(data.y)
+
+
+def node_ids(data: Data) -> npt.NDArray[Any]:
+    """Return the user's ids, or row numbers where the graph carries none."""
+    ids = data.get("node_id")
+    return np.arange(data.x.shape[0]) if ids is None else np.asarray(ids)
+
+
+def simple_edges(
+    edge_index: Tensor,
+    nodes: int,
+    weight: Tensor | None = None,
+    *,
+    directed: bool = False,
+) -> tuple[Tensor, Tensor | None]:
+    """Return each edge once (undirected: once each way), without self-loops, in sorted order.
+
+    Weights of repeated edges are averaged, so that a file listing both directions of some edges
+    means the same as one listing each edge once.
+    """
+    edge_index, weight = remove_self_loops(edge_index, weight)
+    merge = coalesce if directed else to_undirected
+    if weight is None:
+        return merge(edge_index, num_nodes=nodes), None
+    edge_index, weight = merge(edge_index, weight, num_nodes=nodes, reduce="mean")
+    return edge_index, weight
+
+
+def each_once(edge_index: Tensor) -> Tensor:
+    """Return each pair once, smaller position first, self-loops kept: the published storage."""
+    pairs: Tensor = torch.unique(edge_index.sort(dim=0).values, dim=1)
+    return pairs

@@ -1,0 +1,62 @@
+"""Seeded damage, to see what intervals do under it: feature noise, target noise, lost edges."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from qpignn.data.matrix import stored_values, with_values
+from qpignn.errors import SettingError
+from qpignn.randomness import torch_rng
+
+
+def add_feature_noise(
+    data: Data, sigma: float, *, seed: int = 0, nodes: Tensor | None = None
+) -> Data:
+    """Add N(0, σ²) to every stored feature value (zeros of a sparse ``x`` stay zeros).
+
+    ``nodes``: restrict the noise to a boolean mask of nodes (dense ``x`` only).
+    """
+    values = stored_values(data.x)
+    noise = _normal(values, sigma, seed, "feature noise")
+    if nodes is not None:
+        if values.dim() != 2:
+            raise SettingError("nodes: expected dense features to restrict noise, got sparse ones")
+        noise = noise * nodes.unsqueeze(1)
+    out = Data(**data.to_dict())
+    out.x = with_values(data.x, values + noise)
+    return out
+
+
+def add_target_noise(
+    data: Data, sigma: float, *, seed: int = 0, nodes: Tensor | None = None
+) -> Data:
+    """Add N(0, σ²), in the target's own unit, to the targets; NaN stays NaN."""
+    noise = _normal(data.y, sigma, seed, "target noise")
+    out = Data(**data.to_dict())
+    out.y = data.y + (noise if nodes is None else noise * nodes)
+    return out
+
+
+def drop_edges(data: Data, share: float, *, seed: int = 0) -> Data:
+    """Remove each edge with probability ``share``; both directions of a pair go together."""
+    if not 0 <= share <= 1:
+        raise SettingError(f"share: expected a number from 0 to 1, got {share!r}")
+    ends = data.edge_index
+    low, high = ends.min(dim=0).values, ends.max(dim=0).values
+    _, pair = torch.unique(low * data.x.shape[0] + high, return_inverse=True)
+    pairs = int(pair.max()) + 1 if len(pair) else 0
+    kept = torch.rand(pairs, generator=torch_rng(seed, "edge dropout")) >= share
+    out = Data(**data.to_dict())
+    out.edge_index = ends[:, kept[pair]]
+    if data.get("edge_weight") is not None:
+        out.edge_weight = data.edge_weight[kept[pair]]
+    return out
+
+
+def _normal(like: Tensor, sigma: float, seed: int, purpose: str) -> Tensor:
+    if not sigma >= 0:
+        raise SettingError(f"sigma: expected a number from 0 up, got {sigma!r}")
+    draw = torch.randn(like.shape, generator=torch_rng(seed, purpose), dtype=torch.float64)
+    return (sigma * draw).to(like.dtype)

@@ -1,0 +1,93 @@
+"""Scaling of features and targets: fitted on given nodes only, per column, invertible.
+
+A column that does not vary on the given nodes is only shifted, never divided by zero. Sparse
+columns are divided by their largest absolute value and never shifted, so zeros stay zeros.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from qpignn.data.matrix import is_sparse, select_rows, to_scipy, with_values
+from qpignn.errors import ArrayError
+
+
+@dataclass(frozen=True)
+class Scaler:
+    """z = (x − shift) / scale, column by column; numbers are kept in float64.
+
+    Attributes:
+        shift: (columns,); all zero for sparse columns.
+        scale: (columns,); positive.
+    """
+
+    shift: Tensor
+    scale: Tensor
+
+    def transform(self, x: Tensor) -> Tensor:
+        """Scale a (nodes, columns) matrix, dense or sparse, or (nodes,) targets, to float32."""
+        self._check(x)
+        if is_sparse(x):
+            return with_values(x, (x.values().double() / self.scale[x.col_indices()]).float())
+        return ((x.double() - self.shift) / self.scale).float()
+
+    def inverse(self, z: Tensor) -> Tensor:
+        """Undo :meth:`transform`; float64."""
+        self._check(z)
+        if is_sparse(z):
+            return with_values(z, z.values().double() * self.scale[z.col_indices()])
+        return z.double() * self.scale + self.shift
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the fitted numbers, to be saved beside a model."""
+        return {"shift": self.shift, "scale": self.scale}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Tensor]) -> Scaler:
+        """Rebuild a scaler from :meth:`state`."""
+        return cls(state["shift"].double(), state["scale"].double())
+
+    def _check(self, x: Tensor) -> None:
+        columns = x.shape[1] if x.dim() == 2 else 1
+        if columns != len(self.scale):
+            raise ArrayError(
+                f"expected {len(self.scale)} columns as in the data the scaler was fitted on, "
+                f"got {columns}"
+            )
+        if is_sparse(x) and bool((self.shift != 0).any()):
+            raise ArrayError(
+                "expected dense features: this scaler shifts columns, which a sparse matrix "
+                "cannot hold; it was fitted on dense ones"
+            )
+
+
+def fit_feature_scaler(x: Tensor, given: Tensor) -> Scaler:
+    """Standardise dense columns by mean and deviation, sparse ones by largest absolute value."""
+    rows = select_rows(x, given)
+    if rows.shape[0] == 0:
+        raise ArrayError("expected at least one given node to fit a scaler on, got none")
+    if is_sparse(x):
+        largest = abs(to_scipy(rows)).max(axis=0).toarray().ravel()
+        scale = torch.from_numpy(largest).double()
+        return Scaler(torch.zeros_like(scale), torch.where(scale > 0, scale, 1.0))
+    return _standard(rows.double())
+
+
+def fit_target_scaler(y: Tensor, given: Tensor) -> Scaler:
+    """Standardise targets by mean and deviation of the given labelled nodes."""
+    known = y[given]
+    known = known[~torch.isnan(known)]
+    if len(known) == 0:
+        raise ArrayError("expected at least one labelled given node to fit a scaler on, got none")
+    return _standard(known.double().unsqueeze(1))
+
+
+def _standard(rows: Tensor) -> Scaler:
+    shift = rows.mean(dim=0)
+    scale = (rows - shift).square().mean(dim=0).sqrt()
+    # a column counts as constant when its spread is rounding noise of its size
+    flat = scale <= 1e-12 * rows.abs().amax(dim=0)
+    return Scaler(shift, torch.where(flat, 1.0, scale))

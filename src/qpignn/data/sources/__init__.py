@@ -1,0 +1,1 @@
+"""Where the known data sets come from: one file per origin."""

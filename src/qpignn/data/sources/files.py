@@ -1,0 +1,124 @@
+"""Finding a data set's files: the user's folder, else the cache, else a checked download.
+
+``QPIGNN_DATA_DIR`` names a folder whose files are used as they are. Otherwise files live in the
+user's cache (``QPIGNN_CACHE_DIR`` moves it), where each was checked against its published digest
+before it got its name; ``QPIGNN_OFFLINE=1`` forbids downloading.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pooch
+import requests
+
+from qpignn.errors import DataFileError
+
+DATA_DIR, CACHE_DIR, OFFLINE = "QPIGNN_DATA_DIR", "QPIGNN_CACHE_DIR", "QPIGNN_OFFLINE"
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file of a data set.
+
+    Attributes:
+        path: where it lies under the data folder and the cache.
+        urls: addresses that serve the same bytes, tried in order.
+        sha256, git_blob: what its bytes must hash to; with neither, a download over HTTPS from a
+            pinned commit is taken on trust (and said so in the log).
+    """
+
+    path: str
+    urls: tuple[str, ...]
+    sha256: str | None = None
+    git_blob: str | None = None
+
+    def problem(self, file: Path) -> str | None:
+        """Return what is wrong with a file's bytes, or None."""
+        content = file.read_bytes()
+        wanted = {
+            "SHA-256": (self.sha256, hashlib.sha256(content).hexdigest()),
+            "git blob id": (
+                self.git_blob,
+                hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest(),
+            ),
+        }
+        for kind, (expected, got) in wanted.items():
+            if expected is not None and expected != got:
+                return f"expected {kind} {expected}, got {got} ({len(content):,} bytes)"
+        return None
+
+
+def cache_folder() -> Path:
+    """Return the folder downloads are kept in."""
+    return Path(os.environ.get(CACHE_DIR) or pooch.os_cache("qpignn"))
+
+
+def find(file: SourceFile) -> Path | None:
+    """Return where a file is on this machine, or None. Never downloads."""
+    folder = os.environ.get(DATA_DIR)
+    if folder and (given := Path(folder) / file.path).is_file():
+        return given
+    cached = cache_folder() / file.path
+    return cached if cached.is_file() and file.problem(cached) is None else None
+
+
+def fetch(file: SourceFile) -> Path:
+    """Return a file's path, downloading it first if need be."""
+    here = find(file)
+    if here is not None:
+        return here
+    if os.environ.get(OFFLINE, "") not in ("", "0"):
+        raise DataFileError(_message(file, [f"{OFFLINE} forbids downloading"]))
+    problems = []
+    for url in file.urls:
+        try:
+            return _download(file, url)
+        except (requests.RequestException, OSError, ValueError) as error:
+            problems.append(f"{url}: {error}")
+    raise DataFileError(_message(file, problems))
+
+
+def _download(file: SourceFile, url: str) -> Path:
+    # pooch writes to a temporary name in the same folder and renames it only after ``checked``
+    # has returned, so a half-written or tampered file never gets the real name
+    if file.sha256 is None and file.git_blob is None:
+        logging.getLogger(__name__).warning("%s has no published digest; taken on trust", url)
+    target = cache_folder() / file.path
+    target.unlink(missing_ok=True)  # find() has refused it
+    path = pooch.retrieve(
+        url,
+        known_hash=None,
+        fname=target.name,
+        path=target.parent,
+        downloader=_checked_by(file),
+    )
+    return Path(path)
+
+
+def _checked_by(file: SourceFile) -> Callable[[str, str, object], None]:
+    get = pooch.HTTPDownloader(progressbar=True, timeout=30)
+
+    def download(url: str, output_file: str, pooch_object: object) -> None:
+        get(url, output_file, pooch_object)
+        problem = file.problem(Path(output_file))
+        if problem is not None:
+            raise ValueError(f"the download is damaged or not the published file: {problem}")
+
+    return download
+
+
+def _message(file: SourceFile, problems: list[str]) -> str:
+    folder = os.environ.get(DATA_DIR)
+    looked = f"{DATA_DIR}={folder}" if folder else f"{DATA_DIR} (not set)"
+    return (
+        f"the data file {file.path!r} is not on this machine and could not be downloaded. "
+        f"Looked in {looked} and in the cache {cache_folder()}. "
+        f"Download: {'; '.join(problems)}. "
+        f"Set {DATA_DIR} to a folder that holds {file.path!r}, or connect and try again."
+    )

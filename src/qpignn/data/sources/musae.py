@@ -1,0 +1,107 @@
+"""MUSAE: Twitch users and Wikipedia pages, with a wide 0/1 vocabulary kept sparse."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from qpignn.data.graph import each_once, simple_edges
+from qpignn.data.matrix import from_scipy
+from qpignn.data.sources.files import SourceFile, fetch
+from qpignn.errors import ReadError, one_of
+
+BASE = (
+    "https://raw.githubusercontent.com/benedekrozemberczki/MUSAE/"
+    "5f901232957b6c9985d750aac48cda39a4b24285/input/"
+)
+SHA256 = {
+    "PTBR_edges.csv": "b72d93a3c8a82883771a2f3822fce229885fa0d40367fb105c0535fb36c773b9",
+    "PTBR_features.json": "12ba6c60ce009b1bec8fd5ad110539775d14a2b96011df19ba9f72ad1393a406",
+    "PTBR_target.csv": "ecba7d1287e72ae7c3f42c922be475283288c0c67346245c72109690460444bd",
+    "chameleon_edges.csv": "b90d671846530ea7c0f6f6d0e3be98eb512ecd8e9741811940fe4029d991b266",
+    "chameleon_features.json": "a958c2158cb81bb05cc01f5605ffb3449a7b20b389c8f1e94a0da61dbed6bdbe",
+    "chameleon_target.csv": "5816b4731cbd156738095550d1f6e37caf6f4dabe1d660c035156408ae6bae43",
+    "crocodile_edges.csv": "92f4fe840f5ef79f85364e3678bbc909d0c151e0ff8d8328854b602d998f2d22",
+    "crocodile_target.csv": "f83d79b3c6979639475d90fb5e2c969d2c21b64b068abc19e57f93c8fedfef1d",
+    "squirrel_edges.csv": "574b9d083635377c368e9431a29121773500f57edb8b4602f69544e6b5fe0da8",
+    "squirrel_features.json": "34512ff7981f36811d830d6bf5c7116a671f40e3210f26a276d9792001acffc0",
+    "squirrel_target.csv": "0933f58cf0469eda904e27442eabeda04f0f27e8e1863b76dad144d4404fdd3f",
+}
+CROCODILE_FEATURES = "0c68f0cfb24216ab860818c492c22d325a07194b"  # git blob id
+COUNTRIES = ["DE", "ENGB", "ES", "FR", "PTBR", "RU"]
+TWITCH_VOCABULARY = 3169  # shared by all countries
+
+
+def files_of(folder: str, name: str) -> dict[str, SourceFile]:
+    """Return the edges, features and target file of one MUSAE graph."""
+    remote = {
+        "edges.csv": (f"edges/{name}_edges.csv",),
+        "features.json": (f"features/{name}.json", f"features/{name}_features.json"),
+        "target.csv": (f"target/{name}_target.csv",),
+    }
+    return {
+        end: SourceFile(
+            f"{folder}/{name}/musae_{name}_{end}",
+            tuple(BASE + path for path in paths),
+            sha256=SHA256.get(f"{name}_{end}"),
+            git_blob=CROCODILE_FEATURES if f"{name}_{end}" == "crocodile_features.json" else None,
+        )
+        for end, paths in remote.items()
+    }
+
+
+def load_twitch(*, protocol: str = "corrected", country: str = "PTBR") -> Data:
+    """Twitch users of one country; target log(views + 1), standardised."""
+    one_of("country", country, COUNTRIES)
+    files = files_of("twitch", country)
+    x = _vocabulary(fetch(files["features.json"]), TWITCH_VOCABULARY)
+    targets = _table(fetch(files["target.csv"]), ["new_id", "views"]).set_index("new_id")["views"]
+    views = np.log(targets.reindex(range(x.shape[0])).to_numpy(dtype=np.float64) + 1.0)
+    ends = torch.from_numpy(_table(fetch(files["edges.csv"]), ["from", "to"]).to_numpy().T.copy())
+    edge_index = each_once(ends) if protocol == "published" else simple_edges(ends, x.shape[0])[0]
+    return Data(x=x, y=_float((views - views.mean()) / views.std()), edge_index=edge_index)
+
+
+def load_wikipedia(name: str, *, protocol: str = "corrected") -> Data:
+    """Wikipedia pages on one topic; target is average monthly traffic, raw and heavy-tailed."""
+    files = files_of("wikipedia", name)
+    x = _vocabulary(fetch(files["features.json"]))
+    targets = _table(fetch(files["target.csv"]), ["id", "target"]).set_index("id")["target"]
+    ends = torch.from_numpy(_table(fetch(files["edges.csv"]), ["id1", "id2"]).to_numpy().T.copy())
+    edge_index = ends if protocol == "published" else simple_edges(ends, x.shape[0])[0]
+    traffic = targets.reindex(range(x.shape[0])).to_numpy(dtype=np.float64)
+    return Data(x=x, y=_float(traffic), edge_index=edge_index)
+
+
+def _float(values: npt.NDArray[np.float64]) -> Tensor:
+    return torch.from_numpy(values).float()
+
+
+def _table(path: Path, columns: list[str]) -> pd.DataFrame:
+    return pd.read_csv(path, usecols=columns)[columns]
+
+
+def _vocabulary(path: Path, columns: int | None = None) -> Tensor:
+    """Return {"node": [word, …]} as a sparse 0/1 matrix; a word listed twice counts once."""
+    words: dict[str, list[int]] = json.loads(path.read_text())
+    nodes = len(words)
+    if sorted(map(int, words)) != list(range(nodes)):
+        raise ReadError(f"{path}: expected nodes 0 to {nodes - 1}, each once, got others")
+    rows = [np.unique(np.asarray(words[str(node)], dtype=np.int64)) for node in range(nodes)]
+    indices = np.concatenate(rows)
+    width = int(indices.max()) + 1 if columns is None else columns
+    if int(indices.max()) >= width:
+        raise ReadError(f"{path}: expected words 0 to {width - 1}, got {int(indices.max())}")
+    indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
+    ones = np.ones(len(indices), dtype=np.float32)
+    matrix: Any = sp.csr_matrix((ones, indices, indptr), shape=(nodes, width))
+    return from_scipy(matrix)

@@ -1,0 +1,146 @@
+"""Road networks: every directed link is a node of the graph, its traffic flow the target.
+
+Two links are joined when they share an intersection: one leads into the other, both lead into it,
+or both lead out of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from qpignn.data.graph import each_once, simple_edges
+from qpignn.data.sources.files import SourceFile, fetch
+from qpignn.errors import ReadError
+
+BASE = (
+    "https://raw.githubusercontent.com/000Justin000/gnn-residual-correlation/"
+    "03608b39b0da2c64293ba685213585de4ff8291f/datasets/transportation/"
+)
+SHA256 = {
+    "Anaheim_flow.tntp": "fd7a9bc0770298f3b8b3a1585ccf77cc77c8a7acc97a0b4be52a04ce22df84d9",
+    "Anaheim_net.tntp": "f681e01a58ee7c708b5a585a58acf4d32f91852a3a39af484ce226d424691b5f",
+    "ChicagoSketch_flow.tntp": "068ee541d0e4d06e1e829bebc629ecf18c0f1eaf3b8239aff82de7ac3631370b",
+    "ChicagoSketch_net.tntp": "61874898efd10e5e6cb0d25e793ac1244e19ef0908824ad7808201b77640b9de",
+}
+FEATURES = {"capacity": 0, "length": 1, "free_flow_time": 2, "speed": 5}  # after tail and head
+
+Link = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class City:
+    """One network: its folder, the intersections that count, and the flow file's column."""
+
+    folder: str
+    first: int
+    last: int
+
+    @property
+    def files(self) -> dict[str, SourceFile]:
+        """The network and the flow file."""
+        names = {kind: f"{self.folder}/{self.folder}_{kind}.tntp" for kind in ("net", "flow")}
+        return {
+            kind: SourceFile(f"transportation/{name}", (BASE + name,), SHA256[Path(name).name])
+            for kind, name in names.items()
+        }
+
+
+CITIES = {"anaheim": City("Anaheim", 1, 416), "chicago": City("ChicagoSketch", 388, 933)}
+
+
+def load_transport(name: str, *, protocol: str = "corrected") -> Data:
+    """Load ``anaheim`` or ``chicago``; flow, capacity, length, time and speed are standardised.
+
+    Under ``published`` the joins are the authors': see :func:`_published_joins`.
+    """
+    city = CITIES[name]
+    net, flow = (_links(fetch(city.files[kind]), city) for kind in ("net", "flow"))
+    roads = nx.DiGraph()
+    roads.add_nodes_from(range(city.first, city.last + 1))
+    roads.add_edges_from(net)
+    links: list[Link] = list(roads.edges)  # ONE order for features, targets and joins
+    missing = [link for link in links if link not in flow]
+    if missing:
+        raise ReadError(f"{name}: expected a flow for every link, got none for {missing[:5]}")
+    x = _standardised(np.array([[net[link][i] for i in FEATURES.values()] for link in links]))
+    y = _standardised(np.array([flow[link][:1] for link in links]))
+    if protocol == "published":
+        edge_index = _published_joins(roads)
+    else:
+        position = {link: i for i, link in enumerate(links)}
+        pairs = [(position[a], position[b]) for a, b in _joins(roads)]
+        edge_index, _ = simple_edges(torch.tensor(pairs).T, len(links))
+    return Data(
+        x=torch.from_numpy(x).float(),
+        y=torch.from_numpy(y).float().squeeze(1),
+        edge_index=edge_index,
+        node_id=np.array([f"{tail}-{head}" for tail, head in links], dtype=object),
+        feature_names=list(FEATURES),
+    )
+
+
+def _links(path: Path, city: City) -> dict[Link, list[float]]:
+    """Read the lines that begin with two intersections in range; the rest is header and comment."""
+    found: dict[Link, list[float]] = {}
+    for line in path.read_text().splitlines():
+        words = line.replace(":", " ").replace(";", " ").split()
+        if len(words) > 2 and words[0].isdigit() and words[1].isdigit():
+            tail, head = int(words[0]), int(words[1])
+            if all(city.first <= end <= city.last for end in (tail, head)):
+                found[tail, head] = [float(word) for word in words[2:]]
+    return found
+
+
+def _standardised(columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    spread = columns.std(axis=0)
+    spread[spread == 0] = 1
+    result: npt.NDArray[np.float64] = (columns - columns.mean(axis=0)) / spread
+    return result
+
+
+def _through(roads: nx.DiGraph, crossing: int) -> Iterator[tuple[Link, Link]]:
+    for tail, head in product(roads.predecessors(crossing), roads.successors(crossing)):
+        yield (tail, crossing), (crossing, head)
+
+
+def _beside(roads: nx.DiGraph, crossing: int) -> Iterator[tuple[Link, Link]]:
+    for a, b in product(list(roads.predecessors(crossing)), repeat=2):
+        if a < b:
+            yield (a, crossing), (b, crossing)
+    for a, b in product(list(roads.successors(crossing)), repeat=2):
+        if a < b:
+            yield (crossing, a), (crossing, b)
+
+
+def _joins(roads: nx.DiGraph) -> Iterator[tuple[Link, Link]]:
+    for crossing in roads:
+        yield from _through(roads, crossing)
+        yield from _beside(roads, crossing)
+
+
+def _published_joins(roads: nx.DiGraph) -> Tensor:
+    """Return the edges of the published loader, mistakes included.
+
+    It numbers links in sorted order, though features and targets stand in another, and adds two
+    adjacency matrices whose rows follow the order in which each graph happened to meet its links.
+    So wrong links are joined; the counts in the paper (3,638 and 14,961) are those of this sum.
+    """
+    number = {link: i for i, link in enumerate(sorted(roads.edges))}
+    joined = []
+    for joins in (_through, _beside):
+        graph = nx.Graph()
+        for crossing in roads:
+            graph.add_edges_from((number[a], number[b]) for a, b in joins(roads, crossing))
+        met = {node: row for row, node in enumerate(graph)}
+        joined += [(met[a], met[b]) for a, b in graph.edges]
+    return each_once(torch.tensor(joined).T)

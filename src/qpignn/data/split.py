@@ -1,0 +1,99 @@
+"""Which nodes a method is given and which it is judged on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import networkx as nx
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import degree
+
+from qpignn.data.graph import labelled
+from qpignn.errors import SplitError, one_of
+from qpignn.randomness import numpy_rng
+
+Order = npt.NDArray[np.int64]
+
+
+def split_nodes(
+    data: Data,
+    *,
+    test: float = 0.2,
+    validation: float = 0.0,
+    by: str = "random",
+    seed: int = 0,
+) -> Data:
+    """Return the graph with ``train_mask``, ``val_mask`` and ``test_mask`` over its labelled nodes.
+
+    Args:
+        data: a checked graph.
+        test, validation: shares of the labelled nodes; the rest is train.
+        by: ``random``; ``degree`` (test nodes are those with most neighbours, then validation);
+            ``community`` (test nodes are whole communities found by Louvain, in random order; only
+            the last one taken is cut, so that the share is exact).
+        seed: decides the draw, the ties and the order of communities.
+    """
+    one_of("split", by, ORDERS)
+    for name, share in (("test", test), ("validation", validation)):
+        if not 0 <= share < 1:
+            raise SplitError(f"{name}: expected a share from 0 to below 1, got {share!r}")
+    if test + validation >= 1:
+        raise SplitError(
+            f"expected test + validation below 1 so that train nodes remain, "
+            f"got {test} + {validation}"
+        )
+    known = labelled(data).numpy()
+    total = int(known.sum())
+    sizes = [int(share * total + 1e-9) for share in (test, validation)]
+    rest = total - sum(sizes)
+    if rest < 1 or any(
+        share and not size for share, size in zip((test, validation), sizes, strict=True)
+    ):
+        raise SplitError(
+            f"expected enough labelled nodes for test={test:g} and validation={validation:g}, "
+            f"got {total}, which gives {sizes[0]} test, {sizes[1]} validation and {rest} train "
+            f"nodes; label more nodes or take other shares"
+        )
+    order = ORDERS[by](data, numpy_rng(seed, f"split by {by}"))
+    order = order[known[order]]
+    parts = np.split(order, np.cumsum(sizes))
+    out = Data(**data.to_dict())
+    for name, nodes in zip(("test_mask", "val_mask", "train_mask"), parts, strict=True):
+        out[name] = _mask(nodes, len(known))
+    return out
+
+
+def _mask(nodes: Order, length: int) -> Tensor:
+    mask = torch.zeros(length, dtype=torch.bool)
+    mask[torch.from_numpy(nodes)] = True
+    return mask
+
+
+def _random_order(data: Data, rng: np.random.Generator) -> Order:
+    return rng.permutation(data.x.shape[0])
+
+
+def _degree_order(data: Data, rng: np.random.Generator) -> Order:
+    shuffled = _random_order(data, rng)  # ties fall at random
+    degrees = degree(data.edge_index[1], data.x.shape[0]).numpy()
+    return shuffled[np.argsort(-degrees[shuffled], kind="stable")]
+
+
+def _community_order(data: Data, rng: np.random.Generator) -> Order:
+    graph = nx.Graph()
+    graph.add_nodes_from(range(data.x.shape[0]))
+    graph.add_edges_from(data.edge_index.t().tolist())
+    found = nx.community.louvain_communities(graph, seed=int(rng.integers(2**31)))
+    shuffled = [rng.permutation(sorted(found[i])) for i in rng.permutation(len(found))]
+    return np.concatenate(shuffled)
+
+
+ORDERS: dict[str, Callable[[Data, np.random.Generator], Order]] = {
+    "random": _random_order,
+    "degree": _degree_order,
+    "community": _community_order,
+}

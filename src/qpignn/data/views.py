@@ -1,0 +1,108 @@
+"""What of the graph a method may see: leakage is made impossible here, not discouraged.
+
+Whatever the view, the targets a method receives are NaN outside the nodes it is given. The truth
+of the test nodes travels separately, for the metrics only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import subgraph
+
+from qpignn.data.graph import MASKS, labelled, node_ids
+from qpignn.data.matrix import select_rows
+from qpignn.errors import SplitError, one_of
+
+
+@dataclass(frozen=True)
+class View:
+    """A graph to fit on, a graph to predict on, and the test nodes' truth.
+
+    Attributes:
+        fit: graph for ``fit``; only given nodes have targets.
+        predict: graph for ``predict_interval``; test targets are hidden here too.
+        test_mask: the test nodes among those of ``predict``.
+        y_test: their targets, in the order of the mask.
+    """
+
+    fit: Data
+    predict: Data
+    test_mask: Tensor
+    y_test: Tensor
+
+
+def make_view(data: Data, kind: str = "transductive") -> View:
+    """Show a split graph in one of three ways.
+
+    ``transductive``: the whole graph is visible, only test targets are hidden. ``inductive``: fit
+    on the subgraph of the given (train and validation) nodes, predict on the whole graph.
+    ``isolated``: fit on that subgraph, predict on the separate subgraph of the test nodes.
+    """
+    one_of("view", kind, VIEWS)
+    if any(data.get(name) is None for name in ("train_mask", "test_mask")):
+        raise SplitError(
+            "expected a graph with train_mask and test_mask; make them with split_nodes(...)"
+        )
+    given = data.train_mask & labelled(data)
+    if data.get("val_mask") is not None:
+        given = given | (data.val_mask & labelled(data))
+    test = data.test_mask & labelled(data)
+    if not bool(given.any()) or not bool(test.any()):
+        raise SplitError(
+            f"expected labelled nodes on both sides of the split, got {int(given.sum())} given and "
+            f"{int(test.sum())} test nodes"
+        )
+    hidden = hide_targets(data, given)
+    hidden.test_mask = test
+    fit, predict = VIEWS[kind](hidden, given, test)
+    return View(fit, predict, predict.test_mask, data.y[test])
+
+
+def hide_targets(data: Data, keep: Tensor) -> Data:
+    """Return the graph with the targets of all nodes outside ``keep`` set to NaN."""
+    out = Data(**data.to_dict())
+    out.y = data.y.masked_fill(~keep, float("nan"))
+    return out
+
+
+def induced_subgraph(data: Data, keep: Tensor) -> Data:
+    """Return the subgraph of the nodes in a boolean mask, in their order; sparse ``x`` works."""
+    out = Data(**data.to_dict())
+    out.x = select_rows(data.x, keep)
+    out.edge_index, weight = subgraph(
+        keep,
+        data.edge_index,
+        data.get("edge_weight"),
+        relabel_nodes=True,
+        num_nodes=data.x.shape[0],
+    )
+    if weight is not None:
+        out.edge_weight = weight
+    for name in ("y", "node_weight", *MASKS):
+        if data.get(name) is not None:
+            out[name] = data[name][keep]
+    out.node_id = node_ids(data)[keep.numpy()]
+    return out
+
+
+def _transductive(data: Data, given: Tensor, test: Tensor) -> tuple[Data, Data]:
+    return data, data
+
+
+def _inductive(data: Data, given: Tensor, test: Tensor) -> tuple[Data, Data]:
+    return induced_subgraph(data, given), data
+
+
+def _isolated(data: Data, given: Tensor, test: Tensor) -> tuple[Data, Data]:
+    return induced_subgraph(data, given), induced_subgraph(data, test)
+
+
+VIEWS: dict[str, Callable[[Data, Tensor, Tensor], tuple[Data, Data]]] = {
+    "transductive": _transductive,
+    "inductive": _inductive,
+    "isolated": _isolated,
+}

@@ -1,0 +1,59 @@
+"""The errors a user can meet. Each message says what was expected, what came, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class QpignnError(Exception):
+    """Base of every error this library raises on purpose."""
+
+
+class GraphError(QpignnError, ValueError):
+    """A graph, or the frames it is made from, breaks a rule."""
+
+
+class ReadError(QpignnError, ValueError):
+    """A file cannot be read as the table it should hold."""
+
+
+class SplitError(QpignnError, ValueError):
+    """A wanted division of the nodes is not possible."""
+
+
+class SettingError(QpignnError, ValueError):
+    """A setting is outside the values it may take."""
+
+
+class ArrayError(QpignnError, ValueError):
+    """Per-node numbers do not line up, or are not the numbers they must be."""
+
+
+class DataFileError(QpignnError, OSError):
+    """A data set's file is neither on this machine nor could it be fetched intact."""
+
+
+class UnknownNameError(QpignnError, LookupError):
+    """A name is not in the catalog it was looked up in."""
+
+    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
+        known = list(known)
+        near = get_close_matches(str(name), known, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        super().__init__(f"unknown {kind} {name!r}: {hint}known are {', '.join(known)}")
+
+
+def one_of(kind: str, name: str, known: Iterable[str]) -> str:
+    """Return ``name`` if it is known, else raise with the nearest valid names."""
+    known = list(known)
+    if name not in known:
+        raise UnknownNameError(kind, name, known)
+    return name
+
+
+def listed(items: Iterable[object], most: int = 5) -> str:
+    """First few items for an error message, and how many more there are."""
+    items = list(items)
+    shown = ", ".join(repr(item) for item in items[:most])
+    return shown if len(items) <= most else f"{shown} and {len(items) - most:,} more"

@@ -1,0 +1,128 @@
+"""The result everything talks to: a prediction and a closed interval for each node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from qpignn.errors import ArrayError, SettingError
+
+Floats = npt.NDArray[np.float64]
+
+
+def check_level(value: float, name: str = "confidence_level") -> float:
+    """Return a level as a float strictly between 0 and 1, or raise."""
+    try:
+        level = float(value)
+    except (TypeError, ValueError):
+        level = float("nan")
+    if not 0.0 < level < 1.0:
+        raise SettingError(
+            f"{name}: expected a number strictly between 0 and 1, such as 0.9, got {value!r}"
+        )
+    return level
+
+
+def covers(y: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+    """Whether each target lies in its closed interval: lower ≤ y ≤ upper. Defined here only."""
+    inside: npt.NDArray[np.bool_] = (np.asarray(lower) <= y) & (np.asarray(y) <= upper)
+    return inside
+
+
+def as_nodes(name: str, values: Any) -> Floats:
+    """Return ``values`` (array, list, Series or tensor) as a float64 vector, one entry a node."""
+    if hasattr(values, "detach"):  # a torch tensor, without importing torch for it
+        values = values.detach().cpu().numpy()
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1:
+        raise ArrayError(
+            f"{name}: expected one number per node (one dimension), got shape {array.shape}; "
+            f"flatten it first"
+        )
+    return array
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """Prediction intervals in the target's own unit.
+
+    Attributes:
+        prediction: point prediction per node.
+        lower, upper: closed bounds; infinite only where a method says so.
+        confidence_level: the coverage asked for.
+        node_id: the user's ids, in the same order; row numbers where none were given.
+    """
+
+    prediction: Floats
+    lower: Floats
+    upper: Floats
+    confidence_level: float
+    node_id: npt.NDArray[Any]
+
+    def __init__(
+        self,
+        prediction: Any,
+        lower: Any,
+        upper: Any,
+        confidence_level: float,
+        node_id: Any = None,
+    ) -> None:
+        columns = {"prediction": prediction, "lower": lower, "upper": upper}
+        arrays = {name: as_nodes(name, values) for name, values in columns.items()}
+        lengths = {name: len(array) for name, array in arrays.items()}
+        ids = np.arange(lengths["lower"]) if node_id is None else np.asarray(node_id)
+        lengths["node_id"] = len(ids)
+        if len(set(lengths.values())) > 1:
+            raise ArrayError(f"expected columns of one length, got {lengths}")
+        for name, array in arrays.items():
+            if np.isnan(array).any():
+                raise ArrayError(
+                    f"{name}: expected a number for every node, got NaN for "
+                    f"{int(np.isnan(array).sum())} of {len(array)}"
+                )
+            object.__setattr__(self, name, array)
+        crossed = int((arrays["lower"] > arrays["upper"]).sum())
+        if crossed:
+            raise ArrayError(f"expected lower ≤ upper, got the reverse on {crossed} nodes")
+        object.__setattr__(self, "confidence_level", check_level(confidence_level))
+        object.__setattr__(self, "node_id", ids)
+
+    def __len__(self) -> int:
+        return len(self.lower)
+
+    def __repr__(self) -> str:
+        width = f", mean width {self.width.mean():.4g}" if len(self) else ""
+        return f"Intervals({len(self):,} nodes at {self.confidence_level:g}{width})"
+
+    @property
+    def width(self) -> Floats:
+        """Upper minus lower, per node."""
+        return self.upper - self.lower
+
+    def covers(self, y: Any) -> npt.NDArray[np.bool_]:
+        """Whether each target lies in its closed interval."""
+        targets = as_nodes("y", y)
+        if len(targets) != len(self):
+            raise ArrayError(f"y: expected {len(self)} targets, got {len(targets)}")
+        return covers(targets, self.lower, self.upper)
+
+    def select(self, nodes: Any) -> Intervals:
+        """Return the intervals of some nodes: a boolean mask or positions."""
+        chosen = np.asarray(nodes)
+        columns = (self.prediction[chosen], self.lower[chosen], self.upper[chosen])
+        return Intervals(*columns, self.confidence_level, self.node_id[chosen])
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return a table with the columns id, prediction, lower, upper."""
+        return pd.DataFrame(
+            {
+                "id": self.node_id,
+                "prediction": self.prediction,
+                "lower": self.lower,
+                "upper": self.upper,
+            }
+        )

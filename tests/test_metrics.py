@@ -1,0 +1,117 @@
+"""Values worked out by hand, then the same quantities from scikit-learn and MAPIE."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mapie.metrics import regression as mapie
+from scipy import optimize, stats
+from sklearn.metrics import mean_absolute_error, mean_pinball_loss, mean_squared_error
+
+from qpignn import metrics
+from qpignn.errors import ArrayError, SettingError
+
+# inside; on the bound; 1 below; 2 above
+Y = [1.0, 3.0, -1.0, 9.0]
+LOWER = [0.0, 1.0, 0.0, 3.0]
+UPPER = [2.0, 3.0, 4.0, 7.0]  # widths 2, 2, 4, 4; middles 1, 2, 2, 5
+
+
+def test_by_hand() -> None:
+    assert metrics.picp(Y, LOWER, UPPER) == 0.5
+    assert metrics.mpiw(Y, LOWER, UPPER) == 3.0
+    assert metrics.nmpiw(Y, LOWER, UPPER) == pytest.approx(3 / 10)  # targets span −1 to 9
+    assert metrics.mpe(Y, LOWER, UPPER) == pytest.approx((0 + 1 + 3 + 4) / 4)
+    assert metrics.sharpness(Y, LOWER, UPPER) == pytest.approx((4 + 4 + 16 + 16) / 4)
+    # α = 0.2, so 10 per unit missed: widths 12 + 10·(1 + 2), over 4
+    assert metrics.winkler_score(Y, LOWER, UPPER, confidence_level=0.8) == pytest.approx(42 / 4)
+    assert metrics.coverage_gap(Y, LOWER, UPPER, confidence_level=0.8) == pytest.approx(-0.3)
+    # 0.3·(1 + e³); with the coverage reached exactly the factor is 2
+    assert metrics.cwc(Y, LOWER, UPPER, confidence_level=0.8) == pytest.approx(0.3 * 21.0855369)
+    assert metrics.cwc(Y, LOWER, UPPER, confidence_level=0.5) == pytest.approx(0.6)
+    # at τ = 0.9: one 2 above (1.8), one 1 below (0.1)
+    assert metrics.pinball_loss([5.0, 1.0], [3.0, 2.0], tau=0.9) == pytest.approx(0.95)
+
+
+def test_against_independent_libraries() -> None:
+    rng = np.random.default_rng(0)
+    y, lower = rng.normal(size=200), rng.normal(size=200) - 1
+    upper = lower + rng.exponential(2, size=200)
+    bounds = np.stack([lower, upper], axis=1)[:, :, None]
+    assert metrics.picp(y, lower, upper) == pytest.approx(
+        float(mapie.regression_coverage_score(y, bounds)[0])
+    )
+    width = float(mapie.regression_mean_width_score(bounds)[0])
+    assert metrics.mpiw(y, lower, upper) == pytest.approx(width)
+    assert metrics.nmpiw(y, lower, upper) == pytest.approx(width / float(np.ptp(y)))
+    assert metrics.winkler_score(y, lower, upper, confidence_level=0.9) == pytest.approx(
+        float(mapie.regression_mwi_score(y, bounds, confidence_level=0.9))
+    )
+    assert metrics.mpe(y, lower, upper) == pytest.approx(
+        mean_absolute_error(y, (lower + upper) / 2)
+    )
+    assert metrics.sharpness(y, lower, upper) == pytest.approx(mean_squared_error(upper, lower))
+    assert metrics.pinball_loss(y, lower, tau=0.3) == pytest.approx(
+        mean_pinball_loss(y, lower, alpha=0.3)
+    )
+
+
+def test_winkler_is_proper_and_is_two_pinballs_over_alpha() -> None:
+    y = stats.norm.ppf((np.arange(4000) + 0.5) / 4000)
+
+    def score(half_width: float) -> float:
+        lower, upper = np.full(4000, -half_width), np.full(4000, half_width)
+        return metrics.winkler_score(y, lower, upper, confidence_level=0.9)
+
+    best = optimize.minimize_scalar(score, bounds=(0.1, 4), method="bounded").x
+    assert best == pytest.approx(stats.norm.ppf(0.95), abs=0.01)  # the true 5 % and 95 % quantiles
+    low, high = np.full(4000, -1.0), np.full(4000, 2.0)
+    pinballs = metrics.pinball_loss(y, low, tau=0.05) + metrics.pinball_loss(y, high, tau=0.95)
+    got = metrics.winkler_score(y, low, high, confidence_level=0.9)
+    assert got == pytest.approx(pinballs * 2 / 0.1)
+
+
+@given(st.floats(-1e3, 1e3), st.floats(0.01, 100), st.integers(0, 2**32 - 1))
+def test_shift_and_scale_of_the_target(shift: float, scale: float, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    y, lower = rng.normal(size=20), rng.normal(size=20)
+    upper = lower + rng.uniform(0.1, 2, size=20)
+    moved = [scale * column + shift for column in (y, lower, upper)]
+    for linear in (metrics.mpiw, metrics.mpe):
+        assert linear(*moved) == pytest.approx(scale * linear(y, lower, upper), rel=1e-6)
+    assert metrics.nmpiw(*moved) == pytest.approx(metrics.nmpiw(y, lower, upper), rel=1e-6)
+    got = metrics.winkler_score(*moved, confidence_level=0.8)
+    assert got == pytest.approx(
+        scale * metrics.winkler_score(y, lower, upper, confidence_level=0.8)
+    )
+
+
+def test_unequal_shapes_raise_instead_of_broadcasting() -> None:
+    column = np.zeros((4, 1))
+    with pytest.raises(ArrayError, match=r"y: expected one number per node .* got shape \(4, 1\)"):
+        metrics.picp(column, LOWER, UPPER)
+    with pytest.raises(ArrayError, match="one length"):
+        metrics.mpiw(Y[:1], LOWER, UPPER)
+
+
+def test_no_nodes_nan_targets_and_flat_targets_raise() -> None:
+    with pytest.raises(ArrayError, match="at least one node"):
+        metrics.picp([], [], [])
+    with pytest.raises(ArrayError, match="only labelled nodes"):
+        metrics.picp([float("nan")], [0.0], [1.0])
+    with pytest.raises(ArrayError, match="one value only; use mpiw"):
+        metrics.nmpiw([1.0, 1.0], [0.0, 0.0], [1.0, 1.0])
+
+
+def test_levels_are_checked_under_their_own_name() -> None:
+    with pytest.raises(SettingError, match="confidence_level"):
+        metrics.winkler_score(Y, LOWER, UPPER, confidence_level=90)
+    with pytest.raises(SettingError, match="tau"):
+        metrics.pinball_loss(Y, LOWER, tau=1.0)
+
+
+def test_infinite_bounds_cover_and_have_infinite_width() -> None:
+    assert metrics.picp([5.0], [-np.inf], [np.inf]) == 1.0
+    assert metrics.mpiw([5.0], [-np.inf], [np.inf]) == np.inf
