@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+import numpy as np
+
 
 class QpignnError(Exception):
     """Base of every error this library raises on purpose."""
@@ -55,5 +57,6 @@ def one_of(kind: str, name: str, known: Iterable[str]) -> str:
 def listed(items: Iterable[object], most: int = 5) -> str:
     """First few items for an error message, and how many more there are."""
     items = list(items)
-    shown = ", ".join(repr(item) for item in items[:most])
+    plain = [item.item() if isinstance(item, np.generic) else item for item in items[:most]]
+    shown = ", ".join(repr(item) for item in plain)
     return shown if len(items) <= most else f"{shown} and {len(items) - most:,} more"

@@ -136,7 +136,7 @@ def _numbers(
             f"{what}: expected a number for every node, got a blank at node {ids[row]!r} "
             f"({int(values.isna().sum())} blanks); fill them or leave the column out"
         )
-    return values.to_numpy(dtype=np.float64, na_value=np.nan)
+    return values.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
 
 
 def _split_masks(column: pd.Series[Any], ids: pd.Index) -> dict[str, Tensor]:
@@ -180,8 +180,11 @@ def _positions(end: pd.Series[Any], ids: pd.Index) -> npt.NDArray[np.int64]:
     if not len(end):
         return np.empty(0, dtype=np.int64)
     named = pd.Index(end, tupleize_cols=False)
+    if named.hasnans:
+        rows = np.flatnonzero(named.isna()) + 1
+        raise GraphError(f"edge column {end.name!r}: got blank ids in edge rows {listed(rows)}")
     positions: npt.NDArray[np.int64] = ids.get_indexer(named).astype(np.int64)
-    unknown = np.flatnonzero((positions < 0) | np.asarray(named.isna()))
+    unknown = np.flatnonzero(positions < 0)
     if len(unknown):
         kinds = {type(ids[0]).__name__, type(named[int(unknown[0])]).__name__}
         hint = f" (ids are of different types: {' and '.join(sorted(kinds))})" * (len(kinds) > 1)

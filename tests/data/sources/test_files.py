@@ -1,0 +1,129 @@
+"""Finding and fetching, against a real HTTP server on this machine."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from qpignn.data.sources.files import SourceFile, fetch, find
+from qpignn.errors import DataFileError
+
+CONTENT = b"id,target\n" + b"0,1\n" * 5000
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+class Handler(BaseHTTPRequestHandler):
+    asked: list[str]
+
+    def do_GET(self) -> None:
+        type(self).asked.append(self.path)
+        if self.path == "/absent":
+            self.send_error(404)
+            return
+        body = CONTENT.replace(b"0,1", b"0,2") if self.path == "/tampered" else CONTENT
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body[: len(body) // 2] if self.path == "/truncated" else body)
+
+    def log_message(self, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    monkeypatch.setenv("QPIGNN_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("QPIGNN_DATA_DIR", raising=False)
+    monkeypatch.delenv("QPIGNN_OFFLINE", raising=False)
+    Handler.asked = []
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as service:
+        threading.Thread(target=service.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{service.server_port}"
+        service.shutdown()
+
+
+def everything_under(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_a_good_file_is_fetched_once(server: str, tmp_path: Path) -> None:
+    file = SourceFile("a/b.csv", (f"{server}/good",), sha256=SHA256)
+    assert find(file) is None
+    path = fetch(file)
+    assert path == tmp_path / "cache" / "a" / "b.csv"
+    assert path.read_bytes() == CONTENT
+    assert fetch(file) == find(file) == path
+    assert Handler.asked == ["/good"]
+
+
+@pytest.mark.parametrize("damage", ["truncated", "tampered", "absent"])
+def test_a_damaged_file_never_gets_the_name(server: str, tmp_path: Path, damage: str) -> None:
+    file = SourceFile("a/b.csv", (f"{server}/{damage}",), sha256=SHA256)
+    with pytest.raises(DataFileError, match=rf"'a/b.csv' is not on this machine.*/{damage}"):
+        fetch(file)
+    assert everything_under(tmp_path) == []
+
+
+def test_the_next_address_is_tried(server: str) -> None:
+    file = SourceFile("b.csv", (f"{server}/absent", f"{server}/good"), sha256=SHA256)
+    assert fetch(file).read_bytes() == CONTENT
+
+
+def test_git_blob_ids(server: str) -> None:
+    # what `git hash-object` prints for the bytes "hello\n"
+    hello = SourceFile("x", (), git_blob="ce013625030ba8dba906f756967f9e9ca394464a")
+    blob = hashlib.sha1(b"blob %d\0" % len(CONTENT) + CONTENT).hexdigest()
+    fetched = fetch(SourceFile("b.csv", (f"{server}/good",), git_blob=blob))
+    assert fetched.read_bytes() == CONTENT
+    fetched.write_bytes(b"hello\n")
+    assert hello.problem(fetched) is None
+    with pytest.raises(DataFileError, match="expected git blob id"):
+        fetch(SourceFile("c.csv", (f"{server}/tampered",), git_blob=blob))
+
+
+def test_a_spoilt_cache_is_replaced(server: str, tmp_path: Path) -> None:
+    file = SourceFile("b.csv", (f"{server}/good",), sha256=SHA256)
+    spoilt = tmp_path / "cache" / "b.csv"
+    spoilt.parent.mkdir()
+    spoilt.write_text("half")
+    assert find(file) is None
+    assert fetch(file).read_bytes() == CONTENT
+
+
+def test_the_users_folder_comes_first_and_is_used_as_it_is(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "b.csv").write_text("mine")
+    monkeypatch.setenv("QPIGNN_DATA_DIR", str(tmp_path))
+    file = SourceFile("b.csv", (f"{server}/good",), sha256=SHA256)
+    assert fetch(file).read_text() == "mine"
+    assert Handler.asked == []
+
+
+def test_offline_and_missing_is_one_clear_error(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QPIGNN_OFFLINE", "1")
+    monkeypatch.setenv("QPIGNN_DATA_DIR", str(tmp_path / "mine"))
+    with pytest.raises(DataFileError) as caught:
+        fetch(SourceFile("a/b.csv", (f"{server}/good",), sha256=SHA256))
+    message = str(caught.value)
+    for part in (
+        "'a/b.csv'",
+        str(tmp_path / "mine"),
+        str(tmp_path / "cache"),
+        "Set QPIGNN_DATA_DIR",
+    ):
+        assert part in message
+    assert Handler.asked == []
+
+
+def test_no_server_at_all(server: str) -> None:
+    closed = SourceFile("b.csv", ("http://127.0.0.1:9/b.csv",), sha256=SHA256)
+    with pytest.raises(DataFileError, match="could not be downloaded"):
+        fetch(closed)

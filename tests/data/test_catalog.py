@@ -1,0 +1,98 @@
+"""Every set of the paper loads with the counts that were known before the code was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from qpignn import check_graph, load_dataset
+from qpignn.data.catalog import BENCHMARK, find_dataset, why_missing
+from qpignn.errors import SettingError, UnknownNameError
+
+NAMES = [
+    *("basic", "gaussian", "uniform", "outlier", "edge", "ba", "er", "grid", "tree"),
+    *("education", "election", "income", "unemployment", "twitch"),
+    *("chameleon", "crocodile", "squirrel", "anaheim", "chicago"),
+]
+
+# nodes, edges stored by the published loader, self-loops, undirected edges without loops, features
+KNOWN = {
+    "grid": (900, 3480, 0, 1740, 5),
+    "education": (3234, 12717, 3234, 9483, 6),
+    "election": (3234, 12717, 3234, 9483, 6),
+    "income": (3234, 12717, 3234, 9483, 6),
+    "unemployment": (3234, 12717, 3234, 9483, 6),
+    "twitch": (1912, 31299, 0, 31299, 3169),
+    "chameleon": (2277, 36101, 50, 31371, 3132),
+    "squirrel": (5201, 217073, 140, 198353, 3148),
+    "anaheim": (914, 3638, 0, 3881, 4),
+    "chicago": (2176, 14961, 0, 15104, 4),
+}
+
+
+def test_the_nineteen_names_in_the_papers_order() -> None:
+    assert list(BENCHMARK) == NAMES
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_known_counts(real: Callable[..., Data], name: str) -> None:
+    nodes, stored, loops, undirected, features = KNOWN[name]
+    published = real(name, "published")
+    ends = published.edge_index
+    assert (published.x.shape[0], ends.shape[1], int((ends[0] == ends[1]).sum())) == (
+        nodes,
+        stored,
+        loops,
+    )
+    corrected = real(name)
+    assert corrected.x.shape == (nodes, features)
+    assert corrected.edge_index.shape[1] == 2 * undirected
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_set_is_a_valid_graph_with_the_declared_counts(
+    real: Callable[..., Data], name: str
+) -> None:
+    data = real(name)
+    check_graph(data)
+    assert data.name == name
+    assert data.protocol == "corrected"
+    assert find_dataset(name).differences() == []
+    wide = data.x.shape[1] > 1000
+    assert (data.x.layout == torch.sparse_csr) is wide
+
+
+def test_the_declared_counts_can_be_wrong() -> None:
+    entry = find_dataset("grid")
+    assert entry.sizes is not None
+    lie = type(entry)(
+        entry.name, entry.origin, entry.about, entry.loader, (), find_dataset("ba").sizes
+    )
+    assert len(lie.differences()) == 2
+
+
+def test_unknown_names_and_options() -> None:
+    with pytest.raises(
+        UnknownNameError, match="unknown data set 'chamelion': did you mean chameleon"
+    ):
+        load_dataset("chamelion")
+    with pytest.raises(UnknownNameError, match="unknown protocol 'publish'"):
+        load_dataset("basic", "publish")
+    with pytest.raises(SettingError, match="data set 'basic' has no option 'year'"):
+        load_dataset("basic", year=2012)
+
+
+def test_what_is_missing_is_named(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    empty = str(tmp_path_factory.mktemp("empty"))
+    monkeypatch.setenv("QPIGNN_DATA_DIR", empty)
+    monkeypatch.setenv("QPIGNN_CACHE_DIR", empty)
+    assert why_missing(find_dataset("basic")) is None
+    reason = why_missing(find_dataset("anaheim"))
+    assert reason is not None
+    assert "Anaheim_net.tntp" in reason
+    assert "QPIGNN_DATA_DIR" in reason

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qpignn import from_frames, from_networkx
+from qpignn.errors import GraphError
+
+
+@pytest.fixture
+def nodes() -> pd.DataFrame:
+    return pd.DataFrame(
+        {
+            "id": ["x", "y", "z"],
+            "speed": [1.0, 2.0, 3.0],
+            "lanes": [1, 2, 2],
+            "flow": [10.0, None, 30.0],
+        }
+    )
+
+
+@pytest.fixture
+def edges() -> pd.DataFrame:
+    return pd.DataFrame({"a": ["x", "z"], "b": ["y", "y"], "length": [2.0, 4.0]})
+
+
+def test_columns_find_their_roles(nodes: pd.DataFrame, edges: pd.DataFrame) -> None:
+    data = from_frames(nodes, edges, target="flow", edge_weight="length")
+    assert data.feature_names == ["speed", "lanes"]
+    assert data.x.tolist() == [[1.0, 1.0], [2.0, 2.0], [3.0, 2.0]]
+    assert data.node_id.tolist() == ["x", "y", "z"]
+    assert data.y[0] == 10
+    assert data.y.isnan().tolist() == [False, True, False]
+    assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert data.edge_weight.tolist() == [2.0, 2.0, 4.0, 4.0]
+
+
+def test_directed_edges_stay_one_way(nodes: pd.DataFrame, edges: pd.DataFrame) -> None:
+    data = from_frames(nodes, edges, target="flow", directed=True)
+    assert data.edge_index.tolist() == [[0, 2], [1, 1]]
+
+
+def test_split_and_node_weight(nodes: pd.DataFrame, edges: pd.DataFrame) -> None:
+    nodes = nodes.assign(part=["train", " Validation", None], w=[1, 2, 3])
+    data = from_frames(nodes, edges, target="flow", split="part", node_weight="w")
+    assert data.train_mask.tolist() == [True, False, False]
+    assert data.val_mask.tolist() == [False, True, False]
+    assert data.test_mask.tolist() == [False, False, False]
+    assert data.node_weight.tolist() == [1.0, 2.0, 3.0]
+    assert data.feature_names == ["speed", "lanes"]
+
+
+@pytest.mark.parametrize("edges", [None, pd.DataFrame({"a": [], "b": []})])
+def test_no_edges(nodes: pd.DataFrame, edges: pd.DataFrame | None) -> None:
+    assert from_frames(nodes, edges, target="flow").edge_index.shape == (2, 0)
+
+
+def test_the_index_names_nodes_where_no_column_does() -> None:
+    nodes = pd.DataFrame({"x": [1.0, 2.0], "y": [1.0, 2.0]}, index=["p", "q"])
+    data = from_frames(nodes, pd.DataFrame({"s": ["p"], "t": ["q"]}), target="y")
+    assert data.node_id.tolist() == ["p", "q"]
+    assert data.num_edges == 2
+
+
+BIG = 2**80
+IDS = st.one_of(
+    st.lists(st.text(min_size=1), min_size=2, max_size=6, unique=True),
+    st.lists(st.integers(-BIG, BIG), min_size=2, max_size=6, unique=True),
+    st.lists(st.tuples(st.integers(), st.integers()), min_size=2, max_size=6, unique=True),
+)
+
+
+@given(IDS)
+def test_ids_of_any_type_survive(ids: list[object]) -> None:
+    column = pd.Series(ids, dtype=object)
+    nodes = pd.DataFrame({"id": column, "x": np.arange(len(ids)), "t": np.arange(len(ids))})
+    edges = pd.DataFrame({"a": column[:1], "b": column[1:2].to_list()})
+    data = from_frames(nodes, edges, target="t")
+    assert list(data.node_id) == ids
+    assert data.edge_index.tolist() == [[0, 1], [1, 0]]
+
+
+def test_big_targets_keep_their_digits() -> None:
+    nodes = pd.DataFrame({"id": [1, 2], "x": [0, 1], "t": [1_700_000_001, 1_700_000_002]})
+    assert from_frames(nodes, None, target="t").y.diff().item() == 1
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ({"id": ["x", "y", "x"]}, {}, "each node id once, got repeated: 'x'"),
+        ({"id": ["x", None, "z"]}, {}, "an id for every node, got blank ids in rows"),
+        ({"speed": [1.0, np.nan, 3.0]}, {}, "column 'speed': .*blank at node 'y'"),
+        ({"speed": [1.0, np.inf, 3.0]}, {}, "got inf in column 'speed' of node 'y'"),
+        ({"speed": [1.0, "fast", 3.0]}, {}, "'speed': expected numbers, got 'fast' at node 'y'"),
+        ({"speed": [[1], [2], [3]]}, {}, "'speed': expected numbers"),
+        ({"speed": pd.to_datetime(["2020-01-01"] * 3)}, {}, "got dates; turn them into"),
+        ({"flow": ["1", "much", ""]}, {}, "target column 'flow': expected numbers, got 'much'"),
+        ({"flow": [None, None, None]}, {}, "at least one labelled node, got none"),
+        ({"flow": [5, 5, None]}, {}, "targets that vary, got 2 labelled nodes"),
+        ({}, {"target": "volume"}, "node table lacks the column 'volume'; it has 'id', 'speed'"),
+        ({}, {"id": "code"}, "node table lacks the column 'code'"),
+        ({}, {"features": ["speed", "hue"]}, "node table lacks the column 'hue'"),
+        ({}, {"features": []}, "at least one feature column"),
+        ({}, {"edge_weight": "w"}, "edge table lacks the column 'w'"),
+        ({}, {"edge_ends": ("a", "c")}, "edge table lacks the column 'c'"),
+        ({"part": ["train", "holdout", ""]}, {"split": "part"}, "got 'holdout' at node 'y'"),
+        ({"w": [1, -1, 1]}, {"node_weight": "w"}, "node_weight: expected finite numbers from 0 up"),
+    ],
+)
+def test_bad_tables(
+    nodes: pd.DataFrame,
+    edges: pd.DataFrame,
+    change: dict[str, object],
+    options: dict[str, object],
+    message: str,
+) -> None:
+    with pytest.raises(GraphError, match=message):
+        from_frames(nodes.assign(**change), edges, **{"target": "flow", **options})
+
+
+@pytest.mark.parametrize(
+    ("ends", "message"),
+    [
+        (
+            {"a": ["x", "q"], "b": ["y", "y"]},
+            "'a' names nodes that the node table lacks: 'q', .*row 2",
+        ),
+        ({"a": ["x", None], "b": ["y", "y"]}, "edge column 'a': got blank ids in edge rows 2"),
+        ({"a": [1, 2], "b": [2, 3]}, "different types: int64 and str"),
+        ({"a": ["x"]}, "two columns of node ids, got 'a'"),
+    ],
+)
+def test_bad_edges(nodes: pd.DataFrame, ends: dict[str, list[object]], message: str) -> None:
+    with pytest.raises(GraphError, match=message):
+        from_frames(nodes, pd.DataFrame(ends), target="flow")
+
+
+def test_a_column_name_twice(nodes: pd.DataFrame) -> None:
+    twice = pd.concat([nodes, nodes[["speed"]]], axis=1)
+    with pytest.raises(GraphError, match="each column once, got repeated: 'speed'"):
+        from_frames(twice, None, target="flow")
+
+
+def test_networkx_graphs_with_tuples_as_names() -> None:
+    graph = nx.grid_2d_graph(2, 2)
+    for i, name in enumerate(graph):
+        graph.nodes[name].update(height=float(i), id=7)
+        if i:
+            graph.nodes[name]["rain"] = float(i)
+    for *_, attributes in graph.edges(data=True):
+        attributes["km"] = 2.0
+    data = from_networkx(graph, target="rain", features=["height"], edge_weight="km")
+    assert list(data.node_id) == [(0, 0), (0, 1), (1, 0), (1, 1)]
+    assert data.y.isnan().tolist() == [True, False, False, False]
+    assert data.num_edges == 8
+    assert data.edge_weight.unique().tolist() == [2.0]
+
+
+def test_networkx_direction_and_emptiness() -> None:
+    graph = nx.DiGraph([("a", "b")])
+    nx.set_node_attributes(graph, {"a": 1.0, "b": 2.0}, "x")
+    nx.set_node_attributes(graph, {"a": 1.0, "b": 2.0}, "y")
+    assert from_networkx(graph, target="y").edge_index.tolist() == [[0], [1]]
+    graph.remove_edge("a", "b")
+    assert from_networkx(graph, target="y").num_edges == 0

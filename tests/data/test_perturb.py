@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from qpignn.data.perturb import add_feature_noise, add_target_noise, drop_edges
+from qpignn.errors import SettingError
+
+
+@pytest.fixture
+def large() -> Data:
+    nodes = 4000
+    ring = torch.arange(nodes)
+    ends = torch.stack([ring, (ring + 1) % nodes])
+    return Data(
+        x=torch.zeros(nodes, 3),
+        y=torch.zeros(nodes),
+        edge_index=torch.cat([ends, ends.flip(0)], dim=1),
+        edge_weight=torch.cat([ring, ring]).float(),
+    )
+
+
+def test_noise_has_the_asked_deviation_and_repeats(large: Data) -> None:
+    noisy = add_feature_noise(large, 0.3, seed=1)
+    assert noisy.x.std().item() == pytest.approx(0.3, abs=0.01)
+    assert torch.equal(noisy.x, add_feature_noise(large, 0.3, seed=1).x)
+    assert not torch.equal(noisy.x, add_feature_noise(large, 0.3, seed=2).x)
+    assert add_target_noise(large, 0.2).y.std().item() == pytest.approx(0.2, abs=0.01)
+    assert large.x.any().item() is False  # the input is left as it was
+
+
+def test_noise_on_some_nodes_only(large: Data) -> None:
+    nodes = torch.arange(4000) < 10
+    assert add_feature_noise(large, 1.0, nodes=nodes).x[10:].any().item() is False
+    assert add_target_noise(large, 1.0, nodes=nodes).y[10:].any().item() is False
+    assert add_target_noise(large, 1.0, nodes=nodes).y[:10].all().item() is True
+
+
+def test_unlabelled_stays_unlabelled(large: Data) -> None:
+    large.y[0] = float("nan")
+    assert add_target_noise(large, 1.0).y[:2].isnan().tolist() == [True, False]
+
+
+def test_sparse_noise_keeps_the_pattern() -> None:
+    x = torch.eye(50).to_sparse_csr()
+    noisy = add_feature_noise(Data(x=x), 0.5).x
+    assert torch.equal(noisy.col_indices(), x.col_indices())
+    assert (noisy.values() != 1).all()
+    with pytest.raises(SettingError, match="expected dense features"):
+        add_feature_noise(Data(x=x), 0.5, nodes=torch.ones(50, dtype=torch.bool))
+
+
+def test_both_directions_of_an_edge_go_together(large: Data) -> None:
+    kept = drop_edges(large, 0.4)
+    pairs = {tuple(pair) for pair in kept.edge_index.t().tolist()}
+    assert all((b, a) in pairs for a, b in pairs)
+    assert len(pairs) / large.num_edges == pytest.approx(0.6, abs=0.03)  # 3.9 standard errors
+    assert all(
+        w in pair
+        for w, pair in zip(kept.edge_weight.tolist(), kept.edge_index.t().tolist(), strict=True)
+    )
+
+
+def test_the_ends_of_the_range(large: Data) -> None:
+    assert drop_edges(large, 0.0).num_edges == large.num_edges
+    assert drop_edges(large, 1.0).num_edges == 0
+    assert drop_edges(drop_edges(large, 1.0), 0.5).num_edges == 0
+    assert torch.equal(add_feature_noise(large, 0.0).x, large.x)
+
+
+def test_bad_levels(large: Data) -> None:
+    with pytest.raises(SettingError, match=r"share: expected a number from 0 to 1, got 1\.5"):
+        drop_edges(large, 1.5)
+    with pytest.raises(SettingError, match="sigma: expected a number from 0 up, got -1"):
+        add_target_noise(large, -1)

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+
+from qpignn.data.matrix import is_sparse
+from qpignn.data.scaling import Scaler, fit_feature_scaler, fit_target_scaler
+from qpignn.errors import ArrayError
+
+X = torch.tensor([[1.0, 5.0], [3.0, 5.0], [100.0, 9.0]])
+GIVEN = torch.tensor([True, True, False])
+
+
+def test_by_hand_on_given_nodes_only() -> None:
+    scaler = fit_feature_scaler(X, GIVEN)
+    # column 0: mean 2, deviation 1; column 1 does not vary where it is known
+    assert scaler.transform(X).tolist() == [[-1.0, 0.0], [1.0, 0.0], [98.0, 4.0]]
+
+
+def test_dense_agrees_with_scikit_learn() -> None:
+    x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0)) * 3 + 7
+    every = torch.ones(50, dtype=torch.bool)
+    wanted = StandardScaler().fit_transform(x.double().numpy())
+    np.testing.assert_allclose(fit_feature_scaler(x, every).transform(x), wanted, atol=1e-6)
+
+
+def test_sparse_is_scaled_by_its_largest_value_and_never_shifted() -> None:
+    x = torch.tensor([[0.0, -4.0, 0.0], [2.0, 1.0, 0.0], [8.0, 0.0, 3.0]])
+    scaled = fit_feature_scaler(x.to_sparse_csr(), GIVEN).transform(x.to_sparse_csr())
+    assert is_sparse(scaled)
+    fitted = MaxAbsScaler().fit(x[:2].numpy())
+    np.testing.assert_allclose(scaled.to_dense(), fitted.transform(x.numpy()))
+    assert scaled.values().shape == (5,)  # not one zero became a stored value
+
+
+def test_targets_ignore_unlabelled_nodes_and_carry_them_through() -> None:
+    y = torch.tensor([10.0, float("nan"), 20.0, 1e6])
+    scaler = fit_target_scaler(y, torch.tensor([True, True, True, False]))
+    z = scaler.transform(y)
+    assert z[0] == -1
+    assert z[2] == 1
+    assert z.isnan().tolist() == [False, True, False, False]
+
+
+@given(
+    shift=st.floats(-1e6, 1e6),
+    spread=st.floats(1e-3, 1e6),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_inverse_undoes_transform(shift: float, spread: float, seed: int) -> None:
+    y = torch.from_numpy(np.random.default_rng(seed).normal(shift, spread, 30))
+    scaler = fit_target_scaler(y, torch.ones(30, dtype=torch.bool))
+    torch.testing.assert_close(
+        scaler.inverse(scaler.transform(y)), y, rtol=1e-5, atol=1e-5 * spread
+    )
+    sparse = y.reshape(5, 6).to_sparse_csr()
+    columns = fit_feature_scaler(sparse, torch.ones(5, dtype=torch.bool))
+    back = columns.inverse(columns.transform(sparse))
+    torch.testing.assert_close(back.to_dense(), y.reshape(5, 6), rtol=1e-5, atol=1e-5 * spread)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
+def test_columns_of_any_size(size: float) -> None:
+    x = size * torch.tensor([[1.0], [2.0], [3.0]], dtype=torch.float64)
+    z = fit_feature_scaler(x, torch.ones(3, dtype=torch.bool)).transform(x)
+    np.testing.assert_allclose(z.flatten(), [-(1.5**0.5), 0, 1.5**0.5], atol=1e-6)
+
+
+def test_rounding_noise_is_no_spread() -> None:
+    x = torch.full((3, 1), 0.1, dtype=torch.float64) + torch.tensor([[0.0], [1e-17], [0.0]])
+    assert fit_feature_scaler(x, torch.ones(3, dtype=torch.bool)).scale.tolist() == [1.0]
+
+
+def test_state_rebuilds_the_scaler() -> None:
+    scaler = fit_feature_scaler(X, GIVEN)
+    assert torch.equal(Scaler.from_state(scaler.state()).transform(X), scaler.transform(X))
+
+
+def test_misuse_is_refused() -> None:
+    scaler = fit_feature_scaler(X, GIVEN)
+    with pytest.raises(ArrayError, match=r"expected 2 columns .* got 3"):
+        scaler.transform(torch.zeros(4, 3))
+    with pytest.raises(ArrayError, match="expected dense features"):
+        scaler.transform(X.to_sparse_csr())
+    with pytest.raises(ArrayError, match="at least one given node"):
+        fit_feature_scaler(X, torch.zeros(3, dtype=torch.bool))
+    with pytest.raises(ArrayError, match="at least one labelled given node"):
+        fit_target_scaler(torch.full((3,), float("nan")), GIVEN)
