@@ -36,6 +36,18 @@ class DataFileError(QpignnError, OSError):
     """A data set's file is neither on this machine nor could it be fetched intact."""
 
 
+class TrainingError(QpignnError, ArithmeticError):
+    """Training broke down."""
+
+
+class NotFittedError(QpignnError, ValueError, AttributeError):
+    """A method was asked to predict or save before it was fitted."""
+
+
+class ModelFileError(QpignnError, ValueError):
+    """A saved model's folder is incomplete, damaged or from something else."""
+
+
 class UnknownNameError(QpignnError, LookupError):
     """A name is not in the catalog it was looked up in."""
 

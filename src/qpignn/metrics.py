@@ -90,6 +90,31 @@ def cwc(
     return nmpiw(y, lower, upper) * float(1 + gamma * np.exp(-eta * gap))
 
 
+def summary(
+    y: Any, lower: Any, upper: Any, *, confidence_level: float, unit: float
+) -> dict[str, float]:
+    """Return all metrics of a result, in the units an experiment reports.
+
+    ``mpiw``, ``mpe``, ``sharpness`` and ``winkler`` are in multiples of ``unit`` (experiments pass
+    the range of the train targets), ``nmpiw`` and ``cwc`` use the range of the evaluated targets,
+    and ``mpiw_raw`` is in the target's own unit.
+    """
+    if not unit > 0:
+        raise ArrayError(f"unit: expected a positive number, got {unit!r}")
+    raw = _aligned(y=y, lower=lower, upper=upper)
+    scaled = tuple(column / unit for column in raw)
+    return {
+        "picp": picp(*raw),
+        "mpiw": mpiw(*scaled),
+        "mpiw_raw": mpiw(*raw),
+        "nmpiw": nmpiw(*raw),
+        "mpe": mpe(*scaled),
+        "sharpness": sharpness(*scaled),
+        "winkler": winkler_score(*scaled, confidence_level=confidence_level),
+        "cwc": cwc(*raw, confidence_level=confidence_level),
+    }
+
+
 def pinball_loss(y: Any, quantile: Any, *, tau: float) -> float:
     """Mean pinball loss of predicted ``tau``-quantiles."""
     tau = check_level(tau, "tau")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from qpignn.data.matrix import is_sparse, select_rows, to_scipy, with_values
+from qpignn.data.matrix import is_sparse, select_rows, stored_values, to_scipy, with_values
 from qpignn.errors import ArrayError
 
 
@@ -27,12 +27,12 @@ class Scaler:
     shift: Tensor
     scale: Tensor
 
-    def transform(self, x: Tensor) -> Tensor:
-        """Scale a (nodes, columns) matrix, dense or sparse, or (nodes,) targets, to float32."""
+    def transform(self, x: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Scale a (nodes, columns) matrix, dense or sparse, or (nodes,) targets."""
         self._check(x)
         if is_sparse(x):
-            return with_values(x, (x.values().double() / self.scale[x.col_indices()]).float())
-        return ((x.double() - self.shift) / self.scale).float()
+            return with_values(x, (x.values().double() / self.scale[x.col_indices()]).to(dtype))
+        return ((x.double() - self.shift) / self.scale).to(dtype)
 
     def inverse(self, z: Tensor) -> Tensor:
         """Undo :meth:`transform`; float64."""
@@ -83,6 +83,28 @@ def fit_target_scaler(y: Tensor, given: Tensor) -> Scaler:
     if len(known) == 0:
         raise ArrayError("expected at least one labelled given node to fit a scaler on, got none")
     return _standard(known.double().unsqueeze(1))
+
+
+def fit_range_scalers(x: Tensor, y: Tensor, given: Tensor) -> tuple[Scaler, Scaler]:
+    """Map features, and targets, to 0…1 by ONE minimum and maximum over all columns.
+
+    This is the published code's scaling: columns share their range, so small ones are crushed.
+    """
+    values = stored_values(select_rows(x, given)).double()
+    low, high = values.min(), values.max()
+    if is_sparse(x):
+        low, high = low.clamp(max=0), high.clamp(min=0)
+    columns = x.shape[1]
+    known = y[given].double()
+    known = known[~torch.isnan(known)]
+    return (
+        Scaler(low.expand(columns).clone(), _positive(high - low).expand(columns).clone()),
+        Scaler(known.min().reshape(1), _positive(known.max() - known.min()).reshape(1)),
+    )
+
+
+def _positive(span: Tensor) -> Tensor:
+    return torch.where(span > 0, span, 1.0)
 
 
 def _standard(rows: Tensor) -> Scaler:

@@ -1,0 +1,1 @@
+"""Experiments: cells of data set × method × settings × seed, run once and kept."""

@@ -1,0 +1,67 @@
+"""Finished rows in one SQLite file; each is written in one transaction, so it is there or not."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from qpignn import __version__
+from qpignn.errors import ReadError
+from qpignn.experiments.cell import Cell
+
+TABLE = """
+CREATE TABLE IF NOT EXISTS results (
+    key TEXT PRIMARY KEY,
+    cell TEXT NOT NULL,
+    row TEXT NOT NULL,
+    version TEXT NOT NULL,
+    finished TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
+)
+"""
+
+
+class Store:
+    """Rows by the key of their cell."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(self._connect()) as connection:
+            connection.execute(TABLE)
+
+    def get(self, cells: Iterable[Cell]) -> dict[str, dict[str, Any]]:
+        """Return the rows that are there, by key."""
+        wanted = [cell.key() for cell in cells]
+        found: dict[str, dict[str, Any]] = {}
+        with closing(self._connect()) as connection:
+            for start in range(0, len(wanted), 500):  # SQLite limits the number of placeholders
+                some = wanted[start : start + 500]
+                places = ",".join("?" * len(some))
+                query = f"SELECT key, row FROM results WHERE key IN ({places})"
+                found |= {key: json.loads(row) for key, row in connection.execute(query, some)}
+        return found
+
+    def put(self, cell: Cell, row: dict[str, Any]) -> None:
+        """Keep a finished cell's row."""
+        values = (cell.key(), json.dumps(asdict(cell)), json.dumps(row), __version__)
+        with closing(self._connect()) as connection, connection:
+            connection.execute(
+                "INSERT OR REPLACE INTO results (key, cell, row, version) VALUES (?, ?, ?, ?)",
+                values,
+            )
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            connection = sqlite3.connect(self.path, timeout=60)
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.DatabaseError as error:
+            raise ReadError(
+                f"{self.path}: expected a results file of qpignn (SQLite), got {error}; "
+                f"name another file"
+            ) from error
+        return connection

@@ -1,0 +1,1 @@
+"""Methods: a graph in, intervals out. Each file states only what differs."""

@@ -1,0 +1,34 @@
+"""Methods by name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from qpignn.errors import SettingError, one_of
+from qpignn.methods.base import IntervalMethod
+from qpignn.methods.folder import read_description
+from qpignn.methods.qpignn import QpiGNN
+
+METHODS: dict[str, type[IntervalMethod]] = {"qpignn": QpiGNN}
+
+
+def make_method(name: str, protocol: str = "corrected", **settings: Any) -> IntervalMethod:
+    """Make a method by name, in its ``corrected`` or ``published`` form."""
+    cls = METHODS[one_of("method", name, METHODS)]
+    make = cls if protocol == "corrected" else getattr(cls, "published", None)
+    if make is None:
+        raise SettingError(f"method {name!r} has no published form")
+    known = cls().get_params()
+    for setting in settings:
+        if setting not in known:
+            raise SettingError(f"method {name!r} has no setting {setting!r}; it has {list(known)}")
+    method: IntervalMethod = make(**settings)
+    return method
+
+
+def load_method(folder: str | Path) -> IntervalMethod:
+    """Load a saved model of whatever method it is."""
+    saved = read_description(Path(folder))["method"]
+    classes = {cls.__name__: cls for cls in METHODS.values()}
+    return classes[one_of("saved method", saved, classes)].load(folder)

@@ -1,0 +1,93 @@
+"""A saved model is a folder of two files: ``model.safetensors`` and ``model.json``. No pickle.
+
+The description is written last and carries the weights' digest, so a folder that was only half
+written, cut short or mixed from two models is refused, not read.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+
+from qpignn import __version__
+from qpignn.errors import ModelFileError
+
+FORMAT = 1
+WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
+
+
+def write_folder(folder: Path, description: dict[str, Any], state: dict[str, Tensor]) -> None:
+    """Write a model. Both files appear whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    content = save_tensors({name: tensor.contiguous() for name, tensor in state.items()})
+    described = {
+        "format": FORMAT,
+        **description,
+        "weights_sha256": hashlib.sha256(content).hexdigest(),
+        "versions": {"qpignn": __version__, "torch": torch.__version__},
+    }
+    replace_file(folder / WEIGHTS, content)
+    replace_file(folder / DESCRIPTION, json.dumps(described, indent=2).encode())
+
+
+def read_folder(
+    folder: Path, method: str | None = None
+) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """Read a model's description and tensors; ``method`` is the class it must be of."""
+    description = read_description(folder)
+    if method is not None and description["method"] != method:
+        raise ModelFileError(
+            f"{folder}: expected a saved {method}, got a {description['method']}; load it with "
+            f"{description['method']}.load or load_method"
+        )
+    weights = folder / WEIGHTS
+    if not weights.is_file():
+        raise ModelFileError(
+            f"{folder}: expected the file {WEIGHTS}, got none; save the model again"
+        )
+    content = weights.read_bytes()
+    if hashlib.sha256(content).hexdigest() != description["weights_sha256"]:
+        raise ModelFileError(
+            f"{weights}: expected the bytes that {DESCRIPTION} describes, got others "
+            f"({len(content):,} bytes): the file is cut short, damaged or from another model; "
+            f"save the model again"
+        )
+    return description, load_tensors(content)
+
+
+def read_description(folder: Path) -> dict[str, Any]:
+    """Read and check ``model.json``."""
+    path = folder / DESCRIPTION
+    if not path.is_file():
+        raise ModelFileError(f"{folder}: expected a saved model with {DESCRIPTION}, got none")
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise ModelFileError(f"{path}: expected JSON, got something else: {error}") from error
+    wanted = {"method", "settings", "n_features", "feature_names", "sparse", "weights_sha256"}
+    if not isinstance(description, dict) or not wanted <= description.keys():
+        raise ModelFileError(f"{path}: expected the fields {sorted(wanted)}, got others")
+    if description.get("format") != FORMAT:
+        raise ModelFileError(
+            f"{path}: expected format {FORMAT}, got {description.get('format')!r}; "
+            f"this is qpignn {__version__}"
+        )
+    return description
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file so that a reader sees the old one or the new one, never a part."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(content)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""The net: sparse products, encoders and heads."""

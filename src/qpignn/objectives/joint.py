@@ -1,0 +1,167 @@
+r"""The joint loss of QpiGNN (Eq. 6): coverage + violation + λ·width.
+
+What λ does
+-----------
+The coverage term (ĉ − (1−α))² counts hits with a hard indicator, so its gradient is zero: it is
+reported, but what trains the net is violation + λ·width.
+
+*Violation averaged over all nodes, as printed.* A node's half-width d costs 2λ per unit and saves
+one unit of violation whenever |y − ŷ| > d. It rests where
+
+    d/dd E[(|y − ŷ| − d)⁺ + 2λd] = −P(|y − ŷ| > d) + 2λ = 0,
+
+so coverage settles at 1 − 2λ. **λ = α/2 is the calibrated value**: the loss is then α/2 times the
+Winkler score, which is proper, and both bounds rest at the α/2 and 1 − α/2 quantiles. At λ ≥ 1/2
+the cost exceeds any saving and intervals shrink to nothing.
+
+*Violation averaged over violated nodes, as in the published code.* With V violated nodes, each
+saves 1/V per unit of its own d, and all V together 1: moving every half-width by one common step
+changes the loss by −1 + 2λ whenever V > 0, whatever the coverage. Below λ = 1/2 intervals grow
+until next to nothing is violated, above it they shrink: a switch, not a dial.
+
+*Product form (the paper's footnote).* (y − lower)(y − upper) is positive outside and equals the
+missed distance times the distance to the far bound: not the same quantity, but zero in the same
+places. Its pull grows with the width, so no λ has a fixed coverage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from qpignn.errors import ArrayError
+
+Nodes = Tensor
+"""(nodes,): one number a node."""
+
+
+def _same_shape(*columns: Tensor) -> None:
+    shapes = {tuple(column.shape) for column in columns}
+    if len(shapes) > 1:
+        raise ArrayError(
+            f"expected columns of one shape, got {sorted(shapes)}; (N,) against (N, 1) would "
+            f"silently compare every node with every other"
+        )
+
+
+def covered(lower: Nodes, upper: Nodes, y: Nodes) -> Nodes:
+    """Whether each target lies in its closed interval."""
+    _same_shape(lower, upper, y)
+    return (lower <= y) & (y <= upper)
+
+
+def coverage_penalty(lower: Nodes, upper: Nodes, y: Nodes, confidence_level: float) -> Tensor:
+    """First term of Eq. 6: (ĉ − (1−α))². A hard count, without gradient."""
+    return (covered(lower, upper, y).to(y.dtype).mean() - confidence_level) ** 2
+
+
+def violation(lower: Nodes, upper: Nodes, y: Nodes) -> Nodes:
+    """How far y lies outside [lower, upper]; zero inside."""
+    _same_shape(lower, upper, y)
+    return torch.relu(lower - y) + torch.relu(y - upper)
+
+
+def violation_product(lower: Nodes, upper: Nodes, y: Nodes) -> Nodes:
+    """Footnote form: max(0, (y − lower)·(y − upper))."""
+    _same_shape(lower, upper, y)
+    return torch.relu((y - lower) * (y - upper))
+
+
+def width(lower: Nodes, upper: Nodes) -> Nodes:
+    """Upper minus lower, in scaled-target units (L1 width penalty)."""
+    _same_shape(lower, upper)
+    return upper - lower
+
+
+def width_squared(lower: Nodes, upper: Nodes) -> Nodes:
+    """Squared width (L2 width penalty)."""
+    return width(lower, upper) ** 2
+
+
+def mean_over_all(values: Nodes, weight: Nodes | None = None) -> Tensor:
+    """Mean over all nodes, weighted where weights are given."""
+    if weight is None:
+        return values.mean()
+    _same_shape(values, weight)
+    return (values * weight).sum() / weight.sum()
+
+
+def mean_over_positive(values: Nodes, weight: Nodes | None = None) -> Tensor:
+    """Mean over the nodes with a positive value only; zero where there are none."""
+    if weight is None:
+        weight = torch.ones_like(values)
+    _same_shape(values, weight)
+    return (values * weight).sum() / (weight * (values > 0)).sum().clamp_min(1e-12)
+
+
+VIOLATIONS: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
+    "all": (violation, mean_over_all),
+    "violated": (violation, mean_over_positive),
+    "product": (violation_product, mean_over_all),
+}
+WIDTHS: dict[str, Callable[..., Tensor]] = {"l1": width, "l2": width_squared}
+
+
+def joint_loss(
+    lower: Nodes,
+    upper: Nodes,
+    y: Nodes,
+    *,
+    confidence_level: float,
+    lambda_width: float,
+    violation_form: str = "all",
+    width_form: str = "l1",
+    weight: Nodes | None = None,
+) -> Tensor:
+    """Eq. 6. The module's docstring derives what ``lambda_width`` does.
+
+    Args:
+        lower, upper, y: bounds and targets in scaled units.
+        confidence_level: wanted coverage 1 − α.
+        lambda_width: price of width; α/2 is calibrated for ``all`` with ``l1``.
+        violation_form: ``all`` (as printed), ``violated`` (as published) or ``product``.
+        width_form: ``l1`` or ``l2``.
+        weight: how much each node's violation and width count.
+    """
+    if (violation_form, width_form, weight) == ("all", "l1", None):
+        loss: Tensor = _PrintedForm.apply(  # type: ignore[no-untyped-call]
+            lower, upper, y, confidence_level, lambda_width
+        )
+        return loss
+    missed, mean = VIOLATIONS[violation_form]
+    return (
+        coverage_penalty(lower, upper, y, confidence_level)
+        + mean(missed(lower, upper, y), weight)
+        + lambda_width * mean_over_all(WIDTHS[width_form](lower, upper), weight)
+    )
+
+
+class _PrintedForm(torch.autograd.Function):
+    """Eq. 6 as printed, unweighted: the same numbers as the terms above, in far fewer steps.
+
+    On a small graph a training step is mostly autograd's bookkeeping, and this gradient is known:
+    per node, 1[lower > y] − λ for the lower bound and λ − 1[y > upper] for the upper.
+    """
+
+    @staticmethod
+    def forward(  # noqa: PLR0917
+        ctx: Any, lower: Tensor, upper: Tensor, y: Tensor, level: float, lam: float
+    ) -> Tensor:
+        _same_shape(lower, upper, y)
+        below, above = (lower > y).to(y.dtype), (y > upper).to(y.dtype)
+        covered = 1 - (below.sum() + above.sum()) / len(y)
+        to_lower, to_upper = below.sub_(lam), above.neg_().add_(lam)
+        # the terms with a gradient are linear in it: Σ (lower − y)·to_lower + (upper − y)·to_upper
+        priced = torch.dot(lower - y, to_lower) + torch.dot(upper - y, to_upper)
+        ctx.save_for_backward(to_lower, to_upper)
+        ctx.nodes = len(y)
+        return (covered - level) ** 2 + priced / len(y)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        to_lower, to_upper = ctx.saved_tensors
+        step = gradient / ctx.nodes
+        return to_lower * step, to_upper * step, None, None, None

@@ -1,0 +1,38 @@
+"""What happened while a net trained, epoch by epoch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pandas as pd
+
+
+@dataclass
+class History:
+    """Per epoch: the loss, and coverage and mean width on the nodes it was computed on.
+
+    Attributes:
+        loss, coverage, width: on the training nodes, in scaled-target units.
+        held_out: score on held-out nodes, where some were watched.
+        best_epoch: the epoch whose weights were kept (counted from 0).
+        stopped: ``epochs`` (ran to the end), ``patience`` or ``interrupted``.
+    """
+
+    loss: list[float] = field(default_factory=list)
+    coverage: list[float] = field(default_factory=list)
+    width: list[float] = field(default_factory=list)
+    held_out: list[float] = field(default_factory=list)
+    best_epoch: int = -1
+    stopped: str = "epochs"
+
+    def __len__(self) -> int:
+        return len(self.loss)
+
+    def to_frame(self) -> pd.DataFrame:
+        """Return one row an epoch."""
+        columns = {"loss": self.loss, "coverage": self.coverage, "width": self.width}
+        if self.held_out:
+            columns["held_out"] = self.held_out[: len(self.loss)]
+        frame = pd.DataFrame(columns)
+        frame.index.name = "epoch"
+        return frame

@@ -1,0 +1,158 @@
+"""The only training loop: Adam, progress, early stopping, and a clean end whatever happens."""
+
+from __future__ import annotations
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from qpignn.errors import SettingError, TrainingError
+from qpignn.training.history import History
+from qpignn.training.weights import FlatWeights
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One forward pass on the training nodes: the loss, and the bounds it was computed from."""
+
+    loss: Tensor
+    lower: Tensor
+    upper: Tensor
+    y: Tensor
+
+
+@dataclass(frozen=True)
+class TrainingSettings:
+    """How long and how fast.
+
+    Attributes:
+        epochs: full passes, at most.
+        lr, weight_decay: Adam's.
+        patience: stop after so many epochs without a better held-out score; None: never.
+        verbose: show a progress bar on stderr.
+    """
+
+    epochs: int
+    lr: float
+    weight_decay: float = 0.0
+    patience: int | None = None
+    verbose: bool = False
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.epochs, int) and self.epochs >= 1):
+            raise SettingError(f"epochs: expected a whole number from 1 up, got {self.epochs!r}")
+        if not self.lr > 0:
+            raise SettingError(f"lr: expected a number above 0, got {self.lr!r}")
+        if not self.weight_decay >= 0:
+            raise SettingError(f"weight_decay: expected 0 or more, got {self.weight_decay!r}")
+        if self.patience is not None and not self.patience >= 1:
+            raise SettingError(f"patience: expected 1 or more, or None, got {self.patience!r}")
+
+
+def train(
+    net: nn.Module,
+    measure: Callable[[], Measured],
+    settings: TrainingSettings,
+    held_out_score: Callable[[], float] | None = None,
+) -> History:
+    """Train ``net`` in place and return what happened.
+
+    Args:
+        net: its weights are moved; its train/eval mode is set here.
+        measure: runs the net on the training nodes and returns the loss and bounds.
+        settings: see :class:`TrainingSettings`.
+        held_out_score: lower is better; called after each epoch with the net in eval mode. If
+            given, the weights of the best epoch are kept.
+
+    Ctrl-C ends training early and keeps what was learnt; a second one goes through.
+
+    Raises:
+        TrainingError: the loss is no longer a finite number.
+    """
+    weights = FlatWeights(net.parameters(), settings.lr, settings.weight_decay)
+    history = History()
+    best_score, best_weights = math.inf, None
+    with _progress(settings) as show:
+        try:
+            for epoch in range(settings.epochs):
+                net.train()
+                weights.clear_gradient()
+                measured = measure()
+                _record(history, measured, epoch, settings)
+                measured.loss.backward()  # type: ignore[no-untyped-call]
+                weights.step()
+                history.best_epoch = epoch if held_out_score is None else history.best_epoch
+                show(history)
+                if held_out_score is None:
+                    continue
+                net.eval()
+                with torch.no_grad():
+                    score = held_out_score()
+                history.held_out.append(score)
+                if score < best_score:
+                    best_score, best_weights, history.best_epoch = score, weights.copy(), epoch
+                elif settings.patience and epoch - history.best_epoch >= settings.patience:
+                    history.stopped = "patience"
+                    break
+        except KeyboardInterrupt:
+            if not history.loss:
+                raise
+            history.stopped = "interrupted"
+    if best_weights is not None:
+        weights.restore(best_weights)
+    net.eval()
+    return history
+
+
+def _record(history: History, measured: Measured, epoch: int, settings: TrainingSettings) -> None:
+    with torch.no_grad():
+        loss = float(measured.loss)
+        if not math.isfinite(loss):
+            raise TrainingError(
+                f"the loss became {loss} at epoch {epoch}. Try a lower learning rate "
+                f"(lr is {settings.lr:g}), and look for extreme values in features and targets."
+            )
+        inside = (measured.lower <= measured.y) & (measured.y <= measured.upper)
+        history.loss.append(loss)
+        history.coverage.append(float(inside.float().mean()))
+        history.width.append(float((measured.upper - measured.lower).mean()))
+
+
+@contextmanager
+def _progress(settings: TrainingSettings) -> Iterator[Callable[[History], None]]:
+    if not settings.verbose:
+        yield lambda history: None
+        return
+    from rich.console import Console  # noqa: PLC0415 (only where a bar is wanted)
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    console = Console(file=sys.stderr)
+    columns = (
+        TextColumn("training"),
+        BarColumn(),
+        TextColumn("epoch {task.completed}/{task.total}  {task.description}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task("", total=settings.epochs)
+        last = 0.0
+
+        def show(history: History) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if now - last < 0.1 and len(history) < settings.epochs:
+                return
+            last = now
+            numbers = (
+                f"loss {history.loss[-1]:.4f}  coverage {history.coverage[-1]:.3f}  "
+                f"width {history.width[-1]:.3f}"
+            )
+            bar.update(task, completed=len(history), description=numbers)
+
+        yield show
