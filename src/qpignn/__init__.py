@@ -19,14 +19,19 @@ if TYPE_CHECKING:
     from qpignn.data.views import make_view
     from qpignn.errors import QpignnError
     from qpignn.intervals import Intervals
+    from qpignn.methods.catalog import load_method, make_method
+    from qpignn.methods.qpignn import QpiGNN
 
 __all__ = [
     "Intervals",
+    "QpiGNN",
     "QpignnError",
     "check_graph",
     "from_frames",
     "from_networkx",
     "load_dataset",
+    "load_method",
+    "make_method",
     "make_view",
     "metrics",
     "read_graph",
@@ -40,6 +45,9 @@ _HOMES = {
     "from_frames": "qpignn.data.frames",
     "from_networkx": "qpignn.data.frames",
     "load_dataset": "qpignn.data.catalog",
+    "load_method": "qpignn.methods.catalog",
+    "make_method": "qpignn.methods.catalog",
+    "QpiGNN": "qpignn.methods.qpignn",
     "make_view": "qpignn.data.views",
     "read_graph": "qpignn.data.readers",
     "split_nodes": "qpignn.data.split",

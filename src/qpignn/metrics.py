@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from qpignn.errors import ArrayError
-from qpignn.intervals import Floats, as_nodes, check_level, covers
+from qpignn.intervals import Floats, Intervals, as_nodes, check_level, covers
 
 
 def _aligned(**columns: Any) -> tuple[Floats, ...]:
@@ -90,19 +90,20 @@ def cwc(
     return nmpiw(y, lower, upper) * float(1 + gamma * np.exp(-eta * gap))
 
 
-def summary(
-    y: Any, lower: Any, upper: Any, *, confidence_level: float, unit: float
-) -> dict[str, float]:
+def summary(intervals: Intervals, y: Any, *, y_given: Any) -> dict[str, float]:
     """Return all metrics of a result, in the units an experiment reports.
 
-    ``mpiw``, ``mpe``, ``sharpness`` and ``winkler`` are in multiples of ``unit`` (experiments pass
-    the range of the train targets), ``nmpiw`` and ``cwc`` use the range of the evaluated targets,
-    and ``mpiw_raw`` is in the target's own unit.
+    ``mpiw``, ``mpe``, ``sharpness`` and ``winkler`` are in multiples of the range of ``y_given``,
+    the targets the method was given; ``nmpiw`` and ``cwc`` use the range of the evaluated targets;
+    ``mpiw_raw`` is in the target's own unit.
     """
-    if not unit > 0:
-        raise ArrayError(f"unit: expected a positive number, got {unit!r}")
-    raw = _aligned(y=y, lower=lower, upper=upper)
+    (given,) = _aligned(y_given=y_given)
+    unit = given.max() - given.min()
+    if unit == 0:
+        raise ArrayError("y_given: expected targets with a range, got one value only")
+    raw = _aligned(y=y, lower=intervals.lower, upper=intervals.upper)
     scaled = tuple(column / unit for column in raw)
+    level = intervals.confidence_level
     return {
         "picp": picp(*raw),
         "mpiw": mpiw(*scaled),
@@ -110,8 +111,8 @@ def summary(
         "nmpiw": nmpiw(*raw),
         "mpe": mpe(*scaled),
         "sharpness": sharpness(*scaled),
-        "winkler": winkler_score(*scaled, confidence_level=confidence_level),
-        "cwc": cwc(*raw, confidence_level=confidence_level),
+        "winkler": winkler_score(*scaled, confidence_level=level),
+        "cwc": cwc(*raw, confidence_level=level),
     }
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from qpignn import __version__
-from qpignn.cli import datasets
+from qpignn.cli import compare, datasets, demo, model
 from qpignn.errors import QpignnError
 
 app = typer.Typer(
@@ -20,7 +20,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(name="datasets")(datasets.datasets)
+for command in (
+    demo.demo,
+    model.fit,
+    model.evaluate,
+    model.predict,
+    compare.compare,
+    datasets.datasets,
+):
+    app.command()(command)
 
 
 def _version(wanted: bool) -> None:
@@ -47,3 +55,6 @@ def main() -> None:
             raise
         typer.secho(f"error: {error}", fg="red", err=True)
         sys.exit(2)
+    except KeyboardInterrupt:
+        typer.secho("interrupted", fg="red", err=True)
+        sys.exit(130)

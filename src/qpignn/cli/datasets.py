@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+from qpignn.cli.output import print_json, print_table, say
 
 if TYPE_CHECKING:
     from qpignn.data.catalog import Dataset
@@ -26,13 +27,13 @@ def datasets(
 
     Example: qpignn datasets --json
     """
-    from qpignn.data.catalog import BENCHMARK, EXTRA  # noqa: PLC0415 (torch is slow to import)
+    from qpignn.data.catalog import BENCHMARK, EXTRA
 
     rows = [_row(entry) for entry in BENCHMARK.values()]
     if as_json:
-        typer.echo(json.dumps(rows, indent=2, ensure_ascii=False))
+        print_json(rows)
     else:
-        _print_table(rows)
+        _print(rows)
         typer.echo(f"Also by name: {', '.join(EXTRA)}; other years, countries and draws by option.")
     if check:
         differences = [
@@ -45,11 +46,11 @@ def datasets(
             typer.secho(line, fg="red", err=True)
         if differences:
             raise typer.Exit(1)
-        typer.echo("every data set that is here has the counts above", err=True)
+        say("every data set that is here has the counts above")
 
 
 def _row(entry: Dataset) -> dict[str, Any]:
-    from qpignn.data.catalog import why_missing  # noqa: PLC0415
+    from qpignn.data.catalog import why_missing
 
     assert entry.sizes is not None
     corrected, published = entry.sizes["corrected"], entry.sizes["published"]
@@ -70,26 +71,19 @@ def _row(entry: Dataset) -> dict[str, Any]:
     }
 
 
-def _print_table(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
-    table = Table(title="Data sets", title_justify="left")
-    for heading, justify in (
-        ("name", "left"),
-        ("nodes", "right"),
-        ("edges", "right"),
-        ("features", "right"),
-        ("published edges", "right"),
-        ("here", "left"),
-        ("about", "left"),
-    ):
-        table.add_column(heading, justify=justify)  # type: ignore[arg-type]
-    for row in rows:
-        counts = (f"{row[key]:,}" for key in ("nodes", "edges", "features", "published_edges"))
-        table.add_row(row["name"], *counts, "yes" if row["available"] else "no", row["about"])
-    console = Console()
-    console.print(table)
+def _print(rows: list[dict[str, Any]]) -> None:
+    headings = ("name", "nodes", "edges", "features", "published edges", "here", "about")
+    counts = ("nodes", "edges", "features", "published_edges")
+    shown = [
+        (
+            row["name"],
+            *(f"{row[count]:,}" for count in counts),
+            "yes" if row["available"] else "no",
+            row["about"],
+        )
+        for row in rows
+    ]
+    print_table("Data sets", headings, shown)
     for row in rows:
         if not row["available"]:
-            console.print(f"{row['name']}: {row['reason']}", highlight=False, soft_wrap=True)
+            typer.echo(f"{row['name']}: {row['reason']}")

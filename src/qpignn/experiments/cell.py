@@ -71,13 +71,7 @@ class Cell:
             raise KeyboardInterrupt
         intervals = method.predict_interval(view.predict, view.test_mask)
         known = view.fit.y[~view.fit.y.isnan()]
-        figures = summary(
-            view.y_test,
-            intervals.lower,
-            intervals.upper,
-            confidence_level=self.confidence_level,
-            unit=float(known.max() - known.min()),
-        )
+        figures = summary(intervals, view.y_test, y_given=known)
         return {
             "dataset": self.dataset,
             "method": self.method,

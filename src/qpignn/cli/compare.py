@@ -1,0 +1,166 @@
+"""``qpignn compare``: methods side by side on data sets, over seeds, resumable."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from qpignn.cli.model import Json
+from qpignn.cli.output import counting, print_json, print_table, say
+from qpignn.errors import SettingError
+
+
+def compare(
+    datasets: Annotated[str, typer.Option(help="Names, separated by commas, or all.")],
+    methods: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "qpignn",
+    seeds: Annotated[int, typer.Option(help="How many seeds (published: runs).")] = 5,
+    protocol: Annotated[str, typer.Option(help="corrected or published.")] = "corrected",
+    view: Annotated[str, typer.Option(help="transductive, inductive, isolated.")] = "transductive",
+    split: Annotated[str, typer.Option(help="random, degree, community.")] = "random",
+    confidence: Annotated[str, typer.Option(help="Wanted coverages, by commas.")] = "0.9",
+    lambda_width: Annotated[
+        str | None, typer.Option(help="Width penalty: a number or auto.")
+    ] = None,
+    epochs: Annotated[int | None, typer.Option(help="Training epochs, at most.")] = None,
+    jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 1,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Results file (SQLite); finished cells in it are not run again."),
+    ] = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Run all cells again.")] = False,
+    against: Annotated[
+        Path | None, typer.Option(help="CSV (model, dataset, metric, value) to compare with.")
+    ] = None,
+    against_model: Annotated[str, typer.Option(help="Which of its models.")] = "",
+    as_json: Json = False,
+) -> None:
+    """Run methods on data sets over seeds: 20 % of the nodes are test, the method gets the rest.
+
+    Interrupted, it goes on where it stopped when called again. A table shows mean ± standard
+    deviation over seeds; --json gives one row per data set, method and seed.
+
+    Example: qpignn compare --datasets basic,er --methods qpignn --seeds 3 --jobs 2
+    """
+    import torch
+
+    from qpignn.data.sources.files import cache_folder
+    from qpignn.experiments.cell import grid
+    from qpignn.experiments.run import run_cells
+    from qpignn.experiments.store import Store
+    from qpignn.intervals import check_level
+    from qpignn.methods.catalog import METHODS
+
+    settings: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
+    if lambda_width is not None:
+        settings["lambda_width"] = _number_or_word(lambda_width)
+    cells = grid(
+        _datasets(datasets),
+        list(METHODS) if methods == "all" else methods.split(","),
+        seeds,
+        protocol=protocol,
+        view=view,
+        split=split,
+        confidence_levels=[check_level(level, "--confidence") for level in confidence.split(",")],  # type: ignore[arg-type]
+        settings=settings,
+    )
+    store = Store(out or cache_folder() / "results.sqlite")
+    torch.set_num_threads(1)  # as in the other processes, so that seconds compare
+    with counting("cells", len(cells)) as done:
+        found = 0 if fresh else len(store.get(cells))
+        for _ in range(found):
+            done("")
+        outcome = run_cells(
+            cells,
+            store,
+            jobs=jobs,
+            fresh=fresh,
+            on_done=lambda cell, error: done(f"{cell.dataset} {cell.method} seed {cell.seed}"),
+        )
+    say(f"{len(outcome.rows)} rows, {outcome.reused} of them found in {store.path}")
+    if as_json:
+        print_json(outcome.rows)
+    elif outcome.rows:
+        _print_rows(outcome.rows, protocol)
+    if against is not None and outcome.rows:
+        _print_against(outcome.rows, against, against_model, quiet=as_json)
+    for cell, error in outcome.failures:
+        say(f"failed: {cell.dataset} {cell.method} seed {cell.seed}: {error}")
+    if outcome.failures:
+        raise typer.Exit(1)
+
+
+def _datasets(wanted: str) -> list[str]:
+    from qpignn.data.catalog import BENCHMARK, find_dataset, why_missing
+
+    if wanted != "all":
+        return [find_dataset(name).name for name in wanted.split(",")]
+    here = []
+    for name, entry in BENCHMARK.items():
+        reason = why_missing(entry)
+        if reason is None:
+            here.append(name)
+        else:
+            say(f"left out: {name} ({reason})")
+    return here
+
+
+def _number_or_word(value: str) -> float | str:
+    try:
+        return float(value)
+    except ValueError:
+        if value != "auto":
+            raise SettingError(
+                f"--lambda-width: expected a number or auto, got {value!r}"
+            ) from None
+        return value
+
+
+def _print_rows(rows: list[dict[str, Any]], protocol: str) -> None:
+    from qpignn.reports.tables import over_seeds
+
+    table = over_seeds(rows).fillna(0.0)
+    shown = [
+        (
+            line["dataset"],
+            line["method"],
+            f"{line['confidence_level']:g}",
+            *(
+                f"{line[f'{name}_mean']:.3f} ± {line[f'{name}_std']:.3f}"
+                for name in ("picp", "mpiw", "winkler")
+            ),
+            f"{line['fit_seconds_mean']:.1f}",
+        )
+        for line in table.to_dict("records")
+    ]
+    title = f"protocol {protocol}, mean ± deviation over {rows_per_group(table)} seeds"
+    headings = ("data set", "method", "wanted", "PICP", "MPIW", "Winkler", "seconds")
+    print_table(title, headings, shown)
+
+
+def rows_per_group(table: Any) -> str:
+    """Say over how many seeds each line averages."""
+    low, high = int(table["seeds"].min()), int(table["seeds"].max())
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _print_against(rows: list[dict[str, Any]], path: Path, model: str, *, quiet: bool) -> None:
+    from qpignn.reports.tables import against
+
+    table = against(rows, path, model)
+    differences = table[["picp_difference", "mpiw_difference"]].abs()
+    verdict = (
+        f"|ΔPICP|: median {differences['picp_difference'].median():.3f}, "
+        f"largest {differences['picp_difference'].max():.3f}; "
+        f"|ΔMPIW|: median {differences['mpiw_difference'].median():.3f}, "
+        f"largest {differences['mpiw_difference'].max():.3f}; {len(table)} data sets"
+    )
+    if not quiet:
+        columns = [c for c in table.columns if c != "dataset"]
+        shown = [
+            (line["dataset"], *(f"{line[column]:.3f}" for column in columns))
+            for line in table.to_dict("records")
+        ]
+        print_table(f"against {model}", ("data set", *columns), shown)
+    say(verdict)

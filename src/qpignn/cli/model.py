@@ -1,0 +1,213 @@
+"""``qpignn fit``, ``evaluate`` and ``predict``: from files to intervals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qpignn.cli.output import print_json, print_metrics, say
+from qpignn.errors import ModelFileError, ReadError, SettingError
+from qpignn.files import replace_file
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from qpignn.intervals import Intervals
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder written by 'qpignn fit'.")]
+
+
+def fit(
+    out: Annotated[Path, typer.Option(help="Folder for the fitted model.", metavar="DIR")],
+    dataset: Annotated[str | None, typer.Option(help="A data set by name.")] = None,
+    nodes: Annotated[Path | None, typer.Option(help="Node table (.csv, .tsv, .parquet).")] = None,
+    edges: Annotated[Path | None, typer.Option(help="Edge table.")] = None,
+    target: Annotated[
+        str | None, typer.Option(help="Column to predict; blank = unlabelled.")
+    ] = None,
+    id: Annotated[str, typer.Option(help="Id column of the node table.")] = "id",
+    edge_weight: Annotated[
+        str | None, typer.Option(help="Weight column of the edge table.")
+    ] = None,
+    node_weight: Annotated[
+        str | None, typer.Option(help="Weight column of the node table.")
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(help="Column saying train, validation, test.")
+    ] = None,
+    directed: Annotated[bool, typer.Option("--directed", help="Edges count one way only.")] = False,
+    encoding: Annotated[str, typer.Option(help="Encoding of text files.")] = "utf-8",
+    confidence: Annotated[float, typer.Option(help="Wanted coverage.")] = 0.9,
+    method: Annotated[str, typer.Option(help="Method by name.")] = "qpignn",
+    test_fraction: Annotated[
+        float, typer.Option(help="Share of labelled nodes held out for 'evaluate'; 0 for none.")
+    ] = 0.2,
+    epochs: Annotated[int | None, typer.Option(help="Training epochs, at most.")] = None,
+    seed: Annotated[int, typer.Option(help="Decides split and initial weights.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Fit a method on a data set or on your own files, and keep it in a folder.
+
+    Example: qpignn fit --nodes nodes.csv --edges edges.csv --target flow --out model
+    """
+    from qpignn.data.graph import labelled
+    from qpignn.data.split import split_nodes
+    from qpignn.data.storage import save_graph
+    from qpignn.data.views import make_view
+    from qpignn.intervals import check_level
+    from qpignn.methods.catalog import make_method
+
+    check_level(confidence, "--confidence")
+    settings: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
+    model = make_method(method, confidence_level=confidence, seed=seed, verbose=True, **settings)
+    roles = {
+        "target": target,
+        "id": id,
+        "edge_weight": edge_weight,
+        "node_weight": node_weight,
+        "split": split,
+        "directed": directed,
+        "encoding": encoding,
+    }
+    data = _graph(dataset, nodes, edges, roles)
+    known = int(labelled(data).sum())
+    say(
+        f"read {data.x.shape[0]:,} nodes ({known:,} labelled), {data.edge_index.shape[1]:,} "
+        f"directed edges, {data.x.shape[1]:,} features"
+    )
+    if split is None and test_fraction > 0:
+        data = split_nodes(data, test=test_fraction, seed=seed)
+    judged = data.get("test_mask") is not None and bool(data.test_mask.any())
+    model.fit(make_view(data).fit if judged else data)
+    if model.history_.stopped == "interrupted":
+        say(f"interrupted after {len(model.history_)} epochs: keeping what was trained so far")
+    model.save(out)
+    save_graph(out / "graph", data)
+    origin = {"dataset": dataset} if dataset else {"roles": roles, "features": data.feature_names}
+    replace_file(out / "fit.json", json.dumps(origin, indent=2).encode())
+    report: dict[str, Any] = {
+        "folder": str(out),
+        "nodes": data.x.shape[0],
+        "labelled": known,
+        "given": int((labelled(data) & (data.train_mask | data.val_mask)).sum())
+        if judged
+        else known,
+        "test": int(data.test_mask.sum()) if judged else 0,
+        "epochs": len(model.history_),
+        "stopped": model.history_.stopped,
+    }
+    if as_json:
+        print_json(report)
+    else:
+        typer.echo(
+            f"fitted on {report['given']:,} nodes in {report['epochs']} epochs; saved in {out}"
+        )
+        if judged:
+            typer.echo(f"next: qpignn evaluate {out}   (on {report['test']:,} held-out nodes)")
+        typer.echo(f"next: qpignn predict {out} --out intervals.csv")
+
+
+def evaluate(folder: Folder, as_json: Json = False) -> None:
+    """Judge a fitted model on the labelled nodes held out from its fit.
+
+    Example: qpignn evaluate model --json
+    """
+    from qpignn.metrics import summary
+
+    data, intervals = _load(folder)
+    if data.get("test_mask") is None or not bool(data.test_mask.any()):
+        raise ModelFileError(
+            f"{folder}: expected held-out nodes to judge on, got none; fit with --test-fraction 0.2"
+        )
+    test = data.test_mask & ~data.y.isnan()
+    given = data.y[~test & ~data.y.isnan()]
+    chosen = intervals.select(test.numpy())
+    figures = summary(chosen, data.y[test], y_given=given)
+    if as_json:
+        wanted = {"confidence_level": chosen.confidence_level, "n_test": int(test.sum())}
+        print_json({**wanted, **figures})
+    else:
+        title = f"{int(test.sum()):,} held-out nodes, wanted coverage {chosen.confidence_level:g}"
+        print_metrics(title, figures)
+
+
+def predict(
+    folder: Folder,
+    out: Annotated[Path, typer.Option(help="Table to write (.csv or .parquet).", metavar="FILE")],
+    nodes: Annotated[Path | None, typer.Option(help="Another node table to predict on.")] = None,
+    edges: Annotated[Path | None, typer.Option(help="Its edge table.")] = None,
+    only: Annotated[str, typer.Option(help="unlabelled or all nodes.")] = "unlabelled",
+) -> None:
+    """Write id, prediction, lower and upper for the unlabelled nodes, or for all.
+
+    Without --nodes the graph of the fit is used.
+
+    Example: qpignn predict model --out intervals.csv
+    """
+    from qpignn.data.graph import labelled
+
+    if only not in ("unlabelled", "all"):
+        raise SettingError(f"--only: expected unlabelled or all, got {only!r}")
+    if out.suffix.lower() not in (".csv", ".parquet"):
+        raise SettingError(f"--out: expected a file ending in .csv or .parquet, got {out}")
+    data, intervals = _load(folder, nodes, edges)
+    if only == "unlabelled":
+        intervals = intervals.select((~labelled(data)).numpy())
+        if not len(intervals):
+            say("every node is labelled, so there is nothing to predict; use --only all")
+    frame = intervals.to_frame()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    content = (
+        frame.to_parquet()
+        if out.suffix.lower() == ".parquet"
+        else frame.to_csv(index=False).encode()
+    )
+    replace_file(out, content)
+    say(f"wrote {len(frame):,} intervals to {out}")
+
+
+def _graph(
+    dataset: str | None, nodes: Path | None, edges: Path | None, roles: dict[str, Any]
+) -> Data:
+    from qpignn.data.catalog import load_dataset
+    from qpignn.data.readers import read_graph
+
+    if (dataset is None) == (nodes is None):
+        raise SettingError("expected either --dataset NAME or --nodes FILE, got both or neither")
+    if dataset is not None:
+        return load_dataset(dataset)
+    assert nodes is not None
+    if roles["target"] is None:
+        raise SettingError("expected --target COLUMN: which column of the node table to predict")
+    return read_graph(nodes, edges, **roles)
+
+
+def _load(
+    folder: Path, nodes: Path | None = None, edges: Path | None = None
+) -> tuple[Data, Intervals]:
+    from qpignn.data.readers import read_graph, read_table
+    from qpignn.data.storage import load_graph
+    from qpignn.methods.catalog import load_method
+
+    model = load_method(folder)
+    if nodes is None:
+        data = load_graph(folder / "graph")
+        data.feature_names = model.feature_names_in_
+    else:
+        try:
+            origin = json.loads((folder / "fit.json").read_text())
+            roles = dict(origin["roles"])
+        except (OSError, ValueError, KeyError) as error:
+            raise ReadError(
+                f"{folder}: was not fitted from files, so new files cannot be matched to it"
+            ) from error
+        roles["node_weight"] = roles["split"] = None
+        columns = read_table(nodes, text=[roles["id"]], encoding=roles["encoding"]).columns
+        if roles["target"] not in columns:  # new nodes need not carry the column to be predicted
+            roles["target"] = None
+        data = read_graph(nodes, edges, features=origin["features"], **roles)
+    return data, model.predict_interval(data)

@@ -1,0 +1,80 @@
+"""How commands speak: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+
+def say(message: str) -> None:
+    """Tell the user something that is not a result."""
+    typer.echo(message, err=True)
+
+
+def print_json(document: Any) -> None:
+    """Print one JSON document."""
+    typer.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=True))
+
+
+def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a table on stdout; columns that hold numbers stand to the right."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left")
+    for i, heading in enumerate(headings):
+        text = i == 0 or not any(row[i][:1].isdigit() or row[i][:1] in "+-−" for row in rows)
+        table.add_column(heading, justify="left" if text else "right", no_wrap=not text)
+    for row in rows:
+        table.add_row(*row)
+    Console(file=sys.stdout).print(table)
+
+
+@contextmanager
+def counting(what: str, total: int) -> Iterator[Callable[[str], None]]:
+    """Show progress through a known number of things on stderr."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(file=sys.stderr)) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done: bar.update(task, advance=1, description=done)
+
+
+METRICS = {
+    "picp": "coverage (PICP)",
+    "mpiw": "mean width (MPIW), in train ranges",
+    "mpiw_raw": "mean width, in the target's unit",
+    "nmpiw": "mean width / test range (NMPIW)",
+    "mpe": "mean error of the middle (MPE)",
+    "sharpness": "sharpness",
+    "winkler": "Winkler score",
+    "cwc": "coverage width criterion (CWC)",
+}
+
+
+def print_metrics(title: str, figures: dict[str, float]) -> None:
+    """Print a result's metrics in words."""
+    rows = [(words, f"{figures[name]:.4g}") for name, words in METRICS.items()]
+    print_table(title, ("metric", "value"), rows)

@@ -1,0 +1,71 @@
+"""A graph as a folder: ``graph.safetensors`` for the numbers, ``nodes.parquet`` for the ids."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import scipy.sparse as sp
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load as load_tensors
+from safetensors.torch import save as save_tensors
+from torch import Tensor
+from torch_geometric.data import Data
+
+from qpignn.data.graph import MASKS, check_graph, node_ids
+from qpignn.data.matrix import from_scipy, is_sparse
+from qpignn.errors import ReadError
+from qpignn.files import replace_file
+
+NUMBERS, NODES = "graph.safetensors", "nodes.parquet"
+COLUMNS = ("edge_index", "y", "edge_weight", "node_weight", *MASKS)
+
+
+def save_graph(folder: Path, data: Data) -> None:
+    """Write a graph; ids that Parquet cannot hold are written as text."""
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {name: data[name].contiguous() for name in COLUMNS if data.get(name) is not None}
+    if is_sparse(data.x):
+        tensors |= {
+            "x.starts": data.x.crow_indices(),
+            "x.columns": data.x.col_indices(),
+            "x.values": data.x.values(),
+            "x.shape": torch.tensor(data.x.shape),
+        }
+    else:
+        tensors["x"] = data.x.contiguous()
+    replace_file(folder / NUMBERS, save_tensors(tensors))
+    ids = pd.Series(node_ids(data), name="id")
+    try:
+        content = ids.to_frame().to_parquet()
+    except Exception:  # Arrow raises several kinds for values it has no type for
+        content = ids.map(str).to_frame().to_parquet()
+    replace_file(folder / NODES, content)
+
+
+def load_graph(folder: Path) -> Data:
+    """Read a graph written by :func:`save_graph`."""
+    for name in (NUMBERS, NODES):
+        if not (folder / name).is_file():
+            raise ReadError(f"{folder}: expected the file {name}, got none")
+    try:
+        tensors = load_tensors((folder / NUMBERS).read_bytes())
+        ids = pd.read_parquet(folder / NODES)["id"]
+    except (SafetensorError, ValueError, KeyError, OSError) as error:
+        raise ReadError(f"{folder}: the stored graph is damaged: {error}") from error
+    out = Data(**{name: tensors[name] for name in COLUMNS if name in tensors})
+    out.x = tensors["x"] if "x" in tensors else _sparse(tensors, folder)
+    out.node_id = np.array(ids.to_list(), dtype=object)
+    return check_graph(out, need_target=False)
+
+
+def _sparse(tensors: dict[str, Tensor], folder: Path) -> Tensor:
+    try:
+        parts = tuple(tensors[f"x.{part}"].numpy() for part in ("values", "columns", "starts"))
+        matrix = sp.csr_matrix(parts, shape=tuple(tensors["x.shape"].tolist()))
+        matrix.check_format()
+    except (KeyError, ValueError) as error:
+        raise ReadError(f"{folder}: the stored features are damaged: {error}") from error
+    return from_scipy(matrix, tensors["x.values"].dtype)

@@ -1,0 +1,46 @@
+"""Tables of results: mean and spread over seeds, and held against published figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from qpignn.errors import ReadError, UnknownNameError, listed
+
+SHOWN = ("picp", "mpiw", "winkler", "fit_seconds")
+
+
+def over_seeds(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return mean and standard deviation over seeds, one line per data set, method and level."""
+    frame = pd.DataFrame(rows)
+    by = ["dataset", "method", "confidence_level"]
+    groups = frame.groupby(by, sort=False)
+    means, spreads = groups[list(SHOWN)].mean(), groups[list(SHOWN)].std()
+    table = means.add_suffix("_mean").join(spreads.add_suffix("_std"))
+    return table.assign(seeds=groups.size()).reset_index()
+
+
+def against(rows: list[dict[str, Any]], path: Path, model: str) -> pd.DataFrame:
+    """Return our mean PICP and MPIW beside a published table's, and the differences.
+
+    Args:
+        rows: results of one method.
+        path: CSV with the columns model, dataset, metric, value.
+        model: which of its models to compare with.
+    """
+    published = pd.read_csv(path)
+    wanted = {"model", "dataset", "metric", "value"}
+    if not wanted <= set(published.columns):
+        raise ReadError(f"{path}: expected the columns {sorted(wanted)}, got {listed(published)}")
+    if model not in set(published["model"]):
+        raise UnknownNameError("model", model, published["model"].unique())
+    theirs = published[published["model"] == model].pivot_table(
+        index="dataset", columns="metric", values="value"
+    )
+    ours = pd.DataFrame(rows).groupby("dataset", sort=False)[["picp", "mpiw"]].mean()
+    table = ours.join(theirs, rsuffix="_paper", how="inner")
+    for metric in ("picp", "mpiw"):
+        table[f"{metric}_difference"] = table[metric] - table[f"{metric}_paper"]
+    return table.reset_index()
