@@ -62,6 +62,10 @@ def fit(
     from qpignn.methods.catalog import make_method
 
     check_level(confidence, "--confidence")
+    if not 0 <= test_fraction < 1:
+        raise SettingError(
+            f"--test-fraction: expected a share from 0 to below 1, got {test_fraction:g}"
+        )
     settings: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
     model = make_method(method, confidence_level=confidence, seed=seed, verbose=True, **settings)
     roles = {

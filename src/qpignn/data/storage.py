@@ -24,7 +24,7 @@ COLUMNS = ("edge_index", "y", "edge_weight", "node_weight", *MASKS)
 
 
 def save_graph(folder: Path, data: Data) -> None:
-    """Write a graph; ids that Parquet cannot hold are written as text."""
+    """Write a graph; ids other than integers of ordinary size are written as text."""
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {name: data[name].contiguous() for name in COLUMNS if data.get(name) is not None}
     if is_sparse(data.x):
@@ -38,11 +38,10 @@ def save_graph(folder: Path, data: Data) -> None:
         tensors["x"] = data.x.contiguous()
     replace_file(folder / NUMBERS, save_tensors(tensors))
     ids = pd.Series(node_ids(data), name="id")
-    try:
-        content = ids.to_frame().to_parquet()
-    except Exception:  # Arrow raises several kinds for values it has no type for
-        content = ids.map(str).to_frame().to_parquet()
-    replace_file(folder / NODES, content)
+    small = 2**63  # Parquet's integers end here
+    if not all(isinstance(i, int | np.integer) and -small <= i < small for i in ids):
+        ids = ids.map(str)
+    replace_file(folder / NODES, ids.to_frame().to_parquet())
 
 
 def load_graph(folder: Path) -> Data:

@@ -20,7 +20,7 @@ from torch_geometric.data import Data
 from qpignn.data.graph import MASKS, check_graph, labelled, node_ids
 from qpignn.data.matrix import is_sparse
 from qpignn.data.views import hide_targets
-from qpignn.errors import ArrayError, GraphError, NotFittedError, listed
+from qpignn.errors import ArrayError, GraphError, ModelFileError, NotFittedError, listed
 from qpignn.intervals import Intervals, check_level
 from qpignn.methods.folder import read_folder, write_folder
 
@@ -83,7 +83,12 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
     def load(cls, folder: str | Path) -> Self:
         """Rebuild a method from :meth:`save`'s folder."""
         description, state = read_folder(Path(folder), cls.__name__)
-        method = cls(**description["settings"])
+        try:
+            method = cls(**description["settings"])
+        except TypeError as error:
+            raise ModelFileError(
+                f"{folder}: the saved settings are of another kind: {error}"
+            ) from error
         method.n_features_in_ = description["n_features"]
         method.feature_names_in_ = description["feature_names"]
         method.sparse_in_ = description["sparse"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from typing import Any, Self
 
@@ -112,10 +113,10 @@ class NetMethod(IntervalMethod):
             return self._loss(_first(outputs, count), y_train, train_weight)
 
         def held_out_score() -> float:
-            _, lower, upper = self._bounds(self.net_(graph))
-            return winkler_score(
-                y[held_out], lower[count:], upper[count:], confidence_level=self.confidence_level
-            )
+            _, lower, upper = (column[count:] for column in self._bounds(self.net_(graph)))
+            if not bool(torch.isfinite(upper - lower).all()):
+                return math.nan
+            return winkler_score(y[held_out], lower, upper, confidence_level=self.confidence_level)
 
         score = held_out_score if len(held_out) else None
         self.history_: History = train(self.net_, measure, settings, score)

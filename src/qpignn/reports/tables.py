@@ -40,7 +40,7 @@ def against(rows: list[dict[str, Any]], path: Path, model: str) -> pd.DataFrame:
         index="dataset", columns="metric", values="value"
     )
     ours = pd.DataFrame(rows).groupby("dataset", sort=False)[["picp", "mpiw"]].mean()
-    table = ours.join(theirs, rsuffix="_paper", how="inner")
+    table = ours.join(theirs.add_suffix("_paper"), how="inner")
     for metric in ("picp", "mpiw"):
         table[f"{metric}_difference"] = table[metric] - table[f"{metric}_paper"]
     return table.reset_index()

@@ -94,6 +94,7 @@ def train(
                 net.eval()
                 with torch.no_grad():
                     score = held_out_score()
+                _check_finite("held-out score", score, epoch, settings)
                 history.held_out.append(score)
                 if score < best_score:
                     best_score, best_weights, history.best_epoch = score, weights.copy(), epoch
@@ -113,15 +114,19 @@ def train(
 def _record(history: History, measured: Measured, epoch: int, settings: TrainingSettings) -> None:
     with torch.no_grad():
         loss = float(measured.loss)
-        if not math.isfinite(loss):
-            raise TrainingError(
-                f"the loss became {loss} at epoch {epoch}. Try a lower learning rate "
-                f"(lr is {settings.lr:g}), and look for extreme values in features and targets."
-            )
+        _check_finite("loss", loss, epoch, settings)
         inside = (measured.lower <= measured.y) & (measured.y <= measured.upper)
         history.loss.append(loss)
         history.coverage.append(float(inside.float().mean()))
         history.width.append(float((measured.upper - measured.lower).mean()))
+
+
+def _check_finite(what: str, value: float, epoch: int, settings: TrainingSettings) -> None:
+    if not math.isfinite(value):
+        raise TrainingError(
+            f"the {what} became {value} at epoch {epoch}. Try a lower learning rate "
+            f"(lr is {settings.lr:g}), and look for extreme values in features and targets."
+        )
 
 
 @contextmanager

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qpignn.data.catalog import BENCHMARK
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def compare(qpignn: Run, tmp_path: Path) -> Run:
+    def run(*words: object) -> Any:
+        return qpignn("compare", "--epochs", 2, "--out", tmp_path / "r.sqlite", *words)
+
+    return run
+
+
+def test_one_row_per_data_set_method_and_seed(compare: Run) -> None:
+    words = ("--datasets", "basic,edge", "--methods", "qpignn", "--seeds", 2, "--json")
+    done = compare(*words)
+    rows = json.loads(done.out)
+    assert [(r["dataset"], r["seed"]) for r in rows] == [
+        ("basic", 0), ("basic", 1), ("edge", 0), ("edge", 1),
+    ]  # fmt: skip
+    assert "0 of them found" in done.err
+    again = compare(*words)
+    assert json.loads(again.out) == rows
+    assert "4 of them found" in again.err
+    assert "0 of them found" in compare(*words, "--fresh").err
+
+
+def test_the_table_and_several_levels(compare: Run) -> None:
+    done = compare("--datasets", "basic", "--seeds", 2, "--confidence", "0.5,0.9")
+    assert done.code == 0
+    assert "protocol corrected, mean ± deviation over 2 seeds" in done.out
+    assert done.out.count("basic") == 2
+
+
+def test_a_fixed_width_penalty_and_the_published_protocol(compare: Run) -> None:
+    words = ("--lambda-width", "0.5", "--protocol", "published", "--seeds", 1, "--json")
+    (row,) = json.loads(compare("--datasets", "basic", *words).out)
+    assert (row["lambda_width"], row["protocol"], row["view"]) == (0.5, "published", "isolated")
+
+
+def test_all_means_what_is_here_and_names_the_rest(
+    compare: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("QPIGNN_DATA_DIR", "QPIGNN_CACHE_DIR"):
+        monkeypatch.setenv(variable, str(tmp_path))
+    keep = ("basic", "anaheim")
+    monkeypatch.setattr("qpignn.data.catalog.BENCHMARK", {name: BENCHMARK[name] for name in keep})
+    done = compare("--datasets", "all", "--methods", "all", "--seeds", 1, "--json")
+    assert done.code == 0
+    assert [row["dataset"] for row in json.loads(done.out)] == ["basic"]
+    assert "left out: anaheim" in done.err
+
+
+def test_against_a_published_table(compare: Run, tmp_path: Path) -> None:
+    paper = tmp_path / "paper.csv"
+    paper.write_text("model,dataset,metric,value\nQ,basic,picp,0.9\nQ,basic,mpiw,0.3\n")
+    done = compare("--datasets", "basic", "--seeds", 1, "--against", paper, "--against-model", "Q")
+    assert "against Q" in done.out
+    assert "|ΔPICP|: median" in done.err
+    assert "1 data sets" in done.err
+
+
+def test_a_failing_cell_is_named_and_the_exit_code_tells(compare: Run) -> None:
+    done = compare("--datasets", "basic", "--seeds", 1, "--lambda-width", "1e38")
+    assert done.code == 1
+    assert "failed: basic qpignn seed 0: TrainingError" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--datasets", "basix"), "unknown data set 'basix'"),
+        (("--datasets", "basic", "--methods", "sqrt"), "unknown method 'sqrt'"),
+        (("--datasets", "basic", "--view", "top"), "unknown view 'top'"),
+        (("--datasets", "basic", "--split", "age"), "unknown split 'age'"),
+        (("--datasets", "basic", "--confidence", "1.2"), "--confidence: expected"),
+        (("--datasets", "basic", "--lambda-width", "wide"), "--lambda-width: expected a number"),
+        (("--datasets", "basic", "--jobs", 0), "jobs: expected 1 or more"),
+    ],
+)
+def test_mistakes(compare: Run, words: tuple[object, ...], message: str) -> None:
+    done = compare(*words)
+    assert done.code == 2
+    assert message in done.err

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    """A ring of 80 stations with text ids; every fifth has no target."""
+    rng = np.random.default_rng(0)
+    names = [f"s{i:02d}" for i in range(80)]
+    height = rng.uniform(size=80)
+    rain = np.sin(3 * height) + 0.1 * rng.uniform(size=80)
+    frame = pd.DataFrame({"station": names, "height": height, "slope": rng.uniform(size=80)})
+    frame["rain"] = np.where(np.arange(80) % 5 == 0, np.nan, rain)
+    nodes, edges = tmp_path / "nodes.csv", tmp_path / "edges.csv"
+    frame.to_csv(nodes, index=False)
+    pd.DataFrame({"a": names, "b": names[1:] + names[:1]}).to_csv(edges, index=False)
+    return nodes, edges
+
+
+@pytest.fixture
+def fitted(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) -> Path:
+    folder = tmp_path / "model"
+    options = ("--id", "station", "--target", "rain", "--epochs", 20, "--out", folder)
+    done = qpignn("fit", "--nodes", files[0], "--edges", files[1], *options)
+    assert done.code == 0, done.err
+    assert "80 nodes (64 labelled), 160 directed edges, 2 features" in done.err
+    assert f"next: qpignn evaluate {folder}" in done.out
+    return folder
+
+
+def test_predict_gives_exactly_the_blank_nodes(qpignn: Run, fitted: Path, tmp_path: Path) -> None:
+    out = tmp_path / "intervals.csv"
+    assert qpignn("predict", fitted, "--out", out).code == 0
+    frame = pd.read_csv(out)
+    assert list(frame.columns) == ["id", "prediction", "lower", "upper"]
+    assert frame["id"].tolist() == [f"s{i:02d}" for i in range(0, 80, 5)]
+    assert (frame["lower"] <= frame["upper"]).all()
+
+
+def test_predict_all_to_parquet(qpignn: Run, fitted: Path, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "intervals.parquet"
+    assert qpignn("predict", fitted, "--only", "all", "--out", out).code == 0
+    assert len(pd.read_parquet(out)) == 80
+
+
+def test_evaluate_uses_the_held_out_nodes(qpignn: Run, fitted: Path) -> None:
+    figures = json.loads(qpignn("evaluate", fitted, "--json").out)
+    assert figures["n_test"] == 12  # a fifth of 64
+    assert 0 <= figures["picp"] <= 1
+    assert "coverage (PICP)" in qpignn("evaluate", fitted).out
+
+
+def test_a_new_graph_with_the_same_columns(
+    qpignn: Run, files: tuple[Path, Path], fitted: Path, tmp_path: Path
+) -> None:
+    new = tmp_path / "new.csv"
+    frame = pd.read_csv(files[0]).head(10)
+    frame[["slope", "station", "height"]].assign(extra=1).to_csv(new, index=False)
+    out = tmp_path / "new_intervals.csv"
+    assert qpignn("predict", fitted, "--nodes", new, "--out", out).code == 0
+    assert len(pd.read_csv(out)) == 10
+    frame.drop(columns="slope").to_csv(new, index=False)
+    done = qpignn("predict", fitted, "--nodes", new, "--out", out)
+    assert done.code == 2
+    assert "lacks the column 'slope'" in done.err
+
+
+def test_the_users_own_split(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+    frame = pd.read_csv(files[0])
+    frame["part"] = np.where(np.arange(80) < 60, "train", "test")
+    frame.to_csv(files[0], index=False)
+    options = ("--id", "station", "--target", "rain", "--split", "part", "--epochs", 3)
+    done = qpignn("fit", "--nodes", files[0], *options, "--out", tmp_path / "m", "--json")
+    report = json.loads(done.out)
+    assert (report["given"], report["test"]) == (48, 20)
+    assert json.loads(qpignn("evaluate", tmp_path / "m", "--json").out)["n_test"] == 16
+
+
+def test_a_data_set_by_name_without_held_out_nodes(qpignn: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    options = ("--test-fraction", 0, "--epochs", 2, "--confidence", 0.8, "--out", folder, "--json")
+    report = json.loads(qpignn("fit", "--dataset", "basic", *options).out)
+    assert (report["given"], report["test"]) == (1000, 0)
+    done = qpignn("evaluate", folder)
+    assert done.code == 2
+    assert "fit with --test-fraction" in done.err
+    done = qpignn("predict", folder, "--out", tmp_path / "i.csv")
+    assert done.code == 0
+    assert "use --only all" in done.err
+    done = qpignn("predict", folder, "--nodes", "x.csv", "--out", tmp_path / "i.csv")
+    assert "was not fitted from files" in done.err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--dataset", "chamelion"), "did you mean chameleon"),
+        (("--dataset", "basic", "--confidence", 90), "--confidence: expected a number strictly"),
+        (("--dataset", "basic", "--method", "qpi"), "unknown method 'qpi'"),
+        (("--dataset", "basic", "--nodes", "x.csv"), "either --dataset NAME or --nodes FILE"),
+        ((), "either --dataset NAME or --nodes FILE"),
+        (("--nodes", "x.csv"), "expected --target COLUMN"),
+        (("--nodes", "absent.csv", "--target", "y"), "absent.csv: expected a file, got nothing"),
+        (("--dataset", "basic", "--test-fraction", 1.5), "--test-fraction: expected a share"),
+    ],
+)
+def test_mistakes_are_explained_without_a_traceback(
+    qpignn: Run, tmp_path: Path, options: tuple[object, ...], message: str
+) -> None:
+    done = qpignn("fit", *options, "--out", tmp_path / "m")
+    assert done.code == 2
+    assert done.err.startswith("error: ")
+    assert message in done.err
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--out", "x.txt"), "ending in .csv or .parquet"),
+        (("--out", "x.csv", "--only", "some"), "expected unlabelled or all, got 'some'"),
+    ],
+)
+def test_bad_prediction_options(
+    qpignn: Run, tmp_path: Path, options: tuple[str, ...], message: str
+) -> None:
+    done = qpignn("predict", tmp_path, *options)
+    assert done.code == 2
+    assert message in done.err
+
+
+def test_a_cut_model_and_no_model(qpignn: Run, fitted: Path, tmp_path: Path) -> None:
+    weights = fitted / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    done = qpignn("evaluate", fitted)
+    assert (done.code, "cut short" in done.err) == (2, True)
+    done = qpignn("evaluate", tmp_path / "nothing")
+    assert (done.code, "expected a saved model" in done.err) == (2, True)
+
+
+def test_debug_shows_the_traceback(
+    qpignn: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QPIGNN_DEBUG", "1")
+    with pytest.raises(Exception, match="expected a saved model"):
+        qpignn("evaluate", tmp_path / "nothing")
+
+
+def test_help_of_every_command_has_an_example(qpignn: Run) -> None:
+    for command in ("demo", "fit", "evaluate", "predict", "compare", "datasets"):
+        assert f"Example: qpignn {command}" in " ".join(qpignn(command, "--help").out.split())

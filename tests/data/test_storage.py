@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from qpignn.data.storage import load_graph, save_graph
+from qpignn.errors import ReadError
+
+
+@pytest.fixture
+def rich(path_graph: Data) -> Data:
+    path_graph.node_id = np.array(["a", "NA", "", "007"], dtype=object)
+    path_graph.train_mask = torch.tensor([True, True, False, False])
+    path_graph.node_weight = torch.ones(4)
+    path_graph.edge_weight = torch.arange(6.0)
+    return path_graph
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_there_and_back(rich: Data, tmp_path: Path, sparse: bool) -> None:
+    dense = rich.x
+    if sparse:
+        rich.x = rich.x.to_sparse_csr()
+    save_graph(tmp_path, rich)
+    got = load_graph(tmp_path)
+    assert (got.x.layout == torch.sparse_csr) is sparse
+    assert torch.equal(got.x.to_dense() if sparse else got.x, dense)
+    for name in ("edge_index", "y", "edge_weight", "node_weight", "train_mask"):
+        torch.testing.assert_close(got[name], rich[name], equal_nan=True)
+    assert list(got.node_id) == ["a", "NA", "", "007"]
+    assert got.get("test_mask") is None
+
+
+@pytest.mark.parametrize(
+    ("ids", "wanted"),
+    [
+        ([1, 2, 3, 2**62], [1, 2, 3, 2**62]),
+        ([(0, 0), (0, 1), (1, 0), (1, 1)], ["(0, 0)", "(0, 1)", "(1, 0)", "(1, 1)"]),
+        ([2**80, 1, 2, 3], [str(2**80), "1", "2", "3"]),
+    ],
+)
+def test_integers_stay_integers_and_other_ids_become_text(
+    rich: Data, tmp_path: Path, ids: list[object], wanted: list[object]
+) -> None:
+    rich.node_id = np.empty(4, dtype=object)
+    rich.node_id[:] = ids
+    save_graph(tmp_path, rich)
+    assert list(load_graph(tmp_path).node_id) == wanted
+
+
+def test_damage_is_refused(rich: Data, tmp_path: Path) -> None:
+    save_graph(tmp_path, rich)
+    numbers = tmp_path / "graph.safetensors"
+    whole = numbers.read_bytes()
+    numbers.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ReadError, match="the stored graph is damaged"):
+        load_graph(tmp_path)
+    numbers.unlink()
+    with pytest.raises(ReadError, match=r"expected the file graph\.safetensors, got none"):
+        load_graph(tmp_path)

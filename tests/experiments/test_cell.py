@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import pytest
+
+from qpignn.data.catalog import load_dataset
+from qpignn.errors import SettingError, UnknownNameError
+from qpignn.experiments import cell as cells
+from qpignn.experiments.cell import Cell, grid
+
+FAST = {"epochs": 3}
+COLUMNS = [
+    *("dataset", "method", "seed", "protocol", "view", "split", "confidence_level"),
+    *("lambda_width", "n_train", "n_test", "picp", "mpiw", "mpiw_raw", "nmpiw", "mpe"),
+    *("sharpness", "winkler", "cwc", "fit_seconds", "parameters"),
+]
+
+
+def test_a_row_has_the_promised_columns() -> None:
+    row = Cell("basic", "qpignn", 0, settings=FAST).run()
+    assert list(row) == COLUMNS
+    assert (row["n_train"], row["n_test"]) == (800, 200)
+    assert row["lambda_width"] == "auto"
+    # two layers of (neighbour, root, bias) and two heads
+    assert row["parameters"] == 2 * 5 * 64 + 64 + 2 * 64 * 64 + 64 + 2 * 64 + 2
+
+
+def test_widths_are_in_units_of_the_given_targets_range() -> None:
+    row = Cell("basic", "qpignn", 0, settings=FAST).run()
+    y = load_dataset("basic").y
+    unit = row["mpiw_raw"] / row["mpiw"]
+    assert 0.9 * float(y.max() - y.min()) < unit <= float(y.max() - y.min()) + 1e-6
+
+
+@pytest.mark.parametrize("view", ["transductive", "inductive", "isolated"])
+@pytest.mark.parametrize("split", ["random", "degree", "community"])
+def test_every_view_and_split_runs(view: str, split: str) -> None:
+    row = Cell("basic", "qpignn", 1, view=view, split=split, settings=FAST).run()
+    assert (row["view"], row["split"], row["n_test"]) == (view, split, 200)
+
+
+def test_equal_cells_give_equal_rows() -> None:
+    first, second = (Cell("basic", "qpignn", 2, settings=FAST).run() for _ in range(2))
+    first.pop("fit_seconds")
+    second.pop("fit_seconds")
+    assert first == second
+
+
+def test_the_key_changes_with_whatever_changes_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    base = Cell("basic", "qpignn", 0)
+    others = [
+        Cell("edge", "qpignn", 0),
+        Cell("basic", "qpignn", 1),
+        Cell("basic", "qpignn", 0, view="isolated"),
+        Cell("basic", "qpignn", 0, confidence_level=0.8),
+        Cell("basic", "qpignn", 0, settings=FAST),
+    ]
+    assert len({base.key(), *(other.key() for other in others)}) == 6
+    assert base.key() == Cell("basic", "qpignn", 0).key()
+    before = base.key()
+    monkeypatch.setattr(cells, "code_digest", lambda: "other code")
+    assert base.key() != before
+
+
+def test_the_grid_is_every_combination_in_order() -> None:
+    made = grid(["basic", "er"], ["qpignn"], 2, confidence_levels=[0.8, 0.9])
+    assert len(made) == 8
+    assert [(c.dataset, c.confidence_level, c.seed) for c in made[:3]] == [
+        ("basic", 0.8, 0),
+        ("basic", 0.8, 1),
+        ("basic", 0.9, 0),
+    ]
+
+
+def test_published_cells_have_the_published_view() -> None:
+    (made,) = grid(["basic"], ["qpignn"], 1, protocol="published", view="inductive")
+    assert (made.view, made.split) == ("isolated", "random")
+
+
+def test_mistakes_are_found_before_anything_trains() -> None:
+    with pytest.raises(UnknownNameError, match="unknown method 'qpi'"):
+        grid(["basic"], ["qpi"], 1)
+    with pytest.raises(UnknownNameError, match="unknown protocol 'public'"):
+        grid(["basic"], ["qpignn"], 1, protocol="public")
+    with pytest.raises(SettingError, match="has no setting 'colour'"):
+        grid(["basic"], ["qpignn"], 1, settings={"colour": 1})
+    with pytest.raises(SettingError, match="seeds: expected 1 or more, got 0"):
+        grid(["basic"], ["qpignn"], 0)

@@ -1,0 +1,16 @@
+import pytest
+
+from qpignn import QpiGNN, make_method
+from qpignn.errors import SettingError, UnknownNameError
+
+
+def test_methods_by_name_in_both_forms() -> None:
+    assert isinstance(make_method("qpignn", confidence_level=0.8), QpiGNN)
+    assert make_method("qpignn", "published").get_params()["half_width"] == "sigmoid"
+
+
+def test_unknown_methods_and_settings() -> None:
+    with pytest.raises(UnknownNameError, match="unknown method 'qpi_gnn': did you mean qpignn"):
+        make_method("qpi_gnn")
+    with pytest.raises(SettingError, match="method 'qpignn' has no setting 'width_lambda'"):
+        make_method("qpignn", width_lambda=1)

@@ -1,0 +1,174 @@
+"""What every method of the catalog must keep, whatever it does inside."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.base import clone
+from torch_geometric.data import Data
+
+from qpignn import check_graph, load_method, make_method, split_nodes
+from qpignn.errors import ArrayError, GraphError, NotFittedError, SettingError
+from qpignn.methods.base import IntervalMethod
+from qpignn.methods.catalog import METHODS
+
+pytestmark = pytest.mark.parametrize("name", METHODS)
+
+
+@pytest.fixture(scope="module")
+def graph() -> Data:
+    draw = torch.Generator().manual_seed(0)
+    nodes = 120
+    x = torch.rand(nodes, 4, generator=draw)
+    x[x < 0.3] = 0  # so that sparse and dense mean something
+    ends = torch.randint(0, nodes, (2, 200), generator=draw)
+    y = torch.sin(3 * x[:, 0]) + 0.1 * torch.rand(nodes, generator=draw)
+    y[::15] = float("nan")
+    data = Data(x=x, y=y, edge_index=torch.cat([ends, ends.flip(0)], dim=1))
+    data.feature_names = list("abcd")
+    return split_nodes(check_graph(data), test=0.3)
+
+
+def make(name: str, **settings: object) -> IntervalMethod:
+    return make_method(name, epochs=30, **settings)
+
+
+def same(method: IntervalMethod, other: IntervalMethod, data: Data) -> bool:
+    a, b = (m.predict_interval(data) for m in (method, other))
+    return all(
+        np.array_equal(getattr(a, c), getattr(b, c)) for c in ("prediction", "lower", "upper")
+    )
+
+
+def test_bounds_are_ordered_and_finite_for_every_node(name: str, graph: Data) -> None:
+    intervals = make(name).fit(graph).predict_interval(graph)
+    assert len(intervals) == 120
+    assert (intervals.lower <= intervals.prediction).all()
+    assert (intervals.prediction <= intervals.upper).all()
+    assert np.isfinite(intervals.width).all()
+
+
+def test_hidden_targets_never_matter(name: str, graph: Data) -> None:
+    spoilt = Data(**graph.to_dict())
+    outside = ~graph.train_mask
+    spoilt.y = torch.where(outside, torch.full_like(graph.y, 1e6), graph.y)
+    assert same(make(name).fit(graph), make(name).fit(spoilt), graph)
+    given = graph.train_mask & (torch.arange(120) % 2 == 0)
+    spoilt.y = torch.where(given, graph.y, -1e6 * torch.ones_like(graph.y))
+    assert same(make(name).fit(graph, given), make(name).fit(spoilt, given), graph)
+
+
+def test_same_seed_same_bits_other_seed_other_bits(name: str, graph: Data) -> None:
+    fitted = make(name, seed=3).fit(graph)
+    assert same(fitted, make(name, seed=3).fit(graph), graph)
+    assert same(fitted, clone(fitted).fit(graph), graph)
+    assert not same(fitted, make(name, seed=4).fit(graph), graph)
+
+
+def test_fitting_leaves_graph_and_global_randomness_alone(name: str, graph: Data) -> None:
+    before = {
+        key: value.clone() for key, value in graph.to_dict().items() if torch.is_tensor(value)
+    }
+    state = torch.get_rng_state()
+    make(name).fit(graph)
+    assert torch.equal(state, torch.get_rng_state())
+    for key, value in before.items():
+        torch.testing.assert_close(graph[key], value, equal_nan=True, rtol=0, atol=0)
+
+
+def test_renaming_nodes_renames_intervals(name: str, graph: Data) -> None:
+    fitted = make(name).fit(graph)
+    order = torch.randperm(120, generator=torch.Generator().manual_seed(1))
+    position = torch.empty_like(order)
+    position[order] = torch.arange(120)
+    moved = Data(x=graph.x[order], edge_index=position[graph.edge_index])
+    a, b = fitted.predict_interval(moved), fitted.predict_interval(graph).select(order.numpy())
+    np.testing.assert_allclose(a.lower, b.lower, atol=1e-5)
+    np.testing.assert_allclose(a.upper, b.upper, atol=1e-5)
+
+
+def test_save_and_load_give_the_same_intervals(name: str, graph: Data, tmp_path: Path) -> None:
+    fitted = make(name, confidence_level=0.8).fit(graph)
+    fitted.save(tmp_path / "model")
+    for loaded in (type(fitted).load(tmp_path / "model"), load_method(tmp_path / "model")):
+        assert same(fitted, loaded, graph)
+        assert loaded.get_params() == fitted.get_params()
+
+
+def test_masks_choose_nodes(name: str, graph: Data) -> None:
+    fitted = make(name).fit(graph)
+    everyone = fitted.predict_interval(graph)
+    one = np.arange(120) == 17
+    assert fitted.predict_interval(graph, one).lower.tolist() == [everyone.lower[17]]
+    assert fitted.predict_interval(graph, torch.from_numpy(one)).node_id.tolist() == [17]
+    assert fitted.predict(graph, one).tolist() == [everyone.prediction[17]]
+
+
+def test_sparse_features_work(name: str, graph: Data) -> None:
+    sparse = Data(**graph.to_dict())
+    sparse.x = graph.x.to_sparse_csr()
+    fitted = make(name).fit(sparse)
+    assert np.isfinite(fitted.predict_interval(sparse).width).all()
+    with pytest.raises(GraphError, match="expected sparse features as in the fit, got dense"):
+        fitted.predict_interval(graph)
+
+
+def test_no_edges_and_few_nodes(name: str, graph: Data) -> None:
+    lonely = Data(x=graph.x, y=graph.y, edge_index=torch.empty((2, 0), dtype=torch.long))
+    assert len(make(name).fit(lonely).predict_interval(lonely)) == 120
+
+
+def test_a_graph_without_targets_can_be_predicted(name: str, graph: Data) -> None:
+    fresh = Data(x=graph.x[:10], edge_index=torch.empty((2, 0), dtype=torch.long))
+    assert len(make(name).fit(graph).predict_interval(fresh)) == 10
+
+
+@pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
+def test_every_level(name: str, graph: Data, level: float) -> None:
+    fitted = make(name, confidence_level=level).fit(graph)
+    assert fitted.predict_interval(graph).confidence_level == level
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, -1, 90, None])
+def test_levels_outside_zero_and_one_are_refused(name: str, graph: Data, level: object) -> None:
+    with pytest.raises(SettingError, match="confidence_level: expected"):
+        make(name, confidence_level=level).fit(graph)
+
+
+def test_other_columns_than_in_the_fit_are_explained(
+    name: str, graph: Data, tmp_path: Path
+) -> None:
+    fitted = make(name).fit(graph)
+    fitted.save(tmp_path)
+    fitted = load_method(tmp_path)
+    other = Data(**graph.to_dict())
+    other.feature_names = list("abce")
+    with pytest.raises(GraphError, match="missing 'd', unknown 'e'"):
+        fitted.predict_interval(other)
+    other.feature_names = list("badc")
+    with pytest.raises(GraphError, match="the same ones in another order"):
+        fitted.predict_interval(other)
+    narrow = Data(x=graph.x[:, :3], edge_index=graph.edge_index)
+    with pytest.raises(GraphError, match="expected 4 feature columns as in the fit, got 3"):
+        fitted.predict_interval(narrow)
+
+
+def test_order_of_calls(name: str, graph: Data, tmp_path: Path) -> None:
+    with pytest.raises(NotFittedError, match="call fit first"):
+        make(name).predict_interval(graph)
+    with pytest.raises(NotFittedError, match="call fit first"):
+        make(name).save(tmp_path)
+
+
+@pytest.mark.parametrize("mask", [torch.ones(5, dtype=torch.bool), torch.arange(120)])
+def test_masks_that_do_not_fit(name: str, graph: Data, mask: torch.Tensor) -> None:
+    with pytest.raises(ArrayError, match="mask: expected 120 booleans"):
+        make(name).fit(graph, mask)
+
+
+def test_no_label_among_the_given_nodes(name: str, graph: Data) -> None:
+    with pytest.raises(GraphError, match="at least one labelled node"):
+        make(name).fit(graph, graph.y.isnan())

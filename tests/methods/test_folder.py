@@ -1,0 +1,99 @@
+"""Saved models: whole, or refused with the reason."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from qpignn import QpiGNN, load_dataset, load_method
+from qpignn.errors import ModelFileError, UnknownNameError
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    QpiGNN(epochs=2).fit(load_dataset("basic", nodes=50)).save(tmp_path / "model")
+    return tmp_path / "model"
+
+
+def test_two_files_one_readable(saved: Path) -> None:
+    assert sorted(path.name for path in saved.iterdir()) == ["model.json", "model.safetensors"]
+    description = json.loads((saved / "model.json").read_text())
+    assert description["settings"]["epochs"] == 2
+    assert description["feature_names"] == ["x0", "x1", "x2", "x3", "x4"]
+    assert set(description["versions"]) == {"qpignn", "torch"}
+
+
+@pytest.mark.parametrize("cut", [0, 7, 200, -1])
+def test_a_cut_weights_file(saved: Path, cut: int) -> None:
+    weights = saved / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:cut])
+    with pytest.raises(ModelFileError, match=r"model.safetensors: .*cut short, damaged"):
+        QpiGNN.load(saved)
+
+
+def test_weights_of_another_model(saved: Path, tmp_path: Path) -> None:
+    QpiGNN(epochs=2, hidden=8).fit(load_dataset("basic", nodes=50)).save(tmp_path / "other")
+    (tmp_path / "other" / "model.safetensors").replace(saved / "model.safetensors")
+    with pytest.raises(ModelFileError, match="from another model"):
+        QpiGNN.load(saved)
+
+
+def test_settings_that_do_not_fit_the_weights(saved: Path) -> None:
+    description = json.loads((saved / "model.json").read_text())
+    description["settings"]["hidden"] = 8
+    (saved / "model.json").write_text(json.dumps(description))
+    with pytest.raises(ModelFileError, match="do not fit the saved settings"):
+        QpiGNN.load(saved)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "expected JSON"),
+        ("[]", "expected the fields"),
+        ('{"method": "QpiGNN"}', "expected the fields"),
+    ],
+)
+def test_a_spoilt_description(saved: Path, content: str, message: str) -> None:
+    (saved / "model.json").write_text(content)
+    with pytest.raises(ModelFileError, match=message):
+        load_method(saved)
+
+
+def change(saved: Path, **fields: object) -> None:
+    description = json.loads((saved / "model.json").read_text())
+    (saved / "model.json").write_text(json.dumps({**description, **fields}))
+
+
+def test_formats_and_methods_of_another_time(saved: Path) -> None:
+    change(saved, format=99)
+    with pytest.raises(ModelFileError, match="expected format 1, got 99"):
+        load_method(saved)
+    change(saved, format=1, method="OtherGNN")
+    with pytest.raises(UnknownNameError, match="unknown saved method 'OtherGNN'"):
+        load_method(saved)
+    with pytest.raises(ModelFileError, match="expected a saved QpiGNN, got a OtherGNN"):
+        QpiGNN.load(saved)
+
+
+def test_unknown_settings_in_the_description(saved: Path) -> None:
+    description = json.loads((saved / "model.json").read_text())
+    change(saved, settings={**description["settings"], "colour": "red"})
+    with pytest.raises(ModelFileError, match="settings"):
+        QpiGNN.load(saved)
+
+
+def test_no_model_at_all(saved: Path, tmp_path: Path) -> None:
+    with pytest.raises(ModelFileError, match=r"expected a saved model with model\.json, got none"):
+        QpiGNN.load(tmp_path / "nowhere")
+    (saved / "model.safetensors").unlink()
+    with pytest.raises(ModelFileError, match=r"expected the file model\.safetensors, got none"):
+        QpiGNN.load(saved)
+
+
+def test_saving_again_replaces(saved: Path) -> None:
+    QpiGNN(epochs=3).fit(load_dataset("basic", nodes=50)).save(saved)
+    assert QpiGNN.load(saved).epochs == 3
+    assert len(list(saved.iterdir())) == 2

@@ -1,0 +1,154 @@
+"""Hand-computed terms, and what λ does to coverage, as the module's docstring derives it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+from torch import Tensor
+
+from qpignn import metrics
+from qpignn.errors import ArrayError
+from qpignn.objectives import joint
+
+# inside; on the bound; 1 below; 2 above
+Y = torch.tensor([1.0, 3.0, -1.0, 9.0])
+LOWER = torch.tensor([0.0, 1.0, 0.0, 3.0])
+UPPER = torch.tensor([2.0, 3.0, 4.0, 7.0])
+
+
+def test_terms_by_hand() -> None:
+    assert joint.covered(LOWER, UPPER, Y).tolist() == [True, True, False, False]
+    assert joint.coverage_penalty(LOWER, UPPER, Y, 0.9).item() == pytest.approx(0.16)
+    assert joint.violation(LOWER, UPPER, Y).tolist() == [0.0, 0.0, 1.0, 2.0]
+    assert joint.violation_product(LOWER, UPPER, Y).tolist() == [0.0, 0.0, 5.0, 12.0]
+    assert joint.width(LOWER, UPPER).tolist() == [2.0, 2.0, 4.0, 4.0]
+    assert joint.width_squared(LOWER, UPPER).tolist() == [4.0, 4.0, 16.0, 16.0]
+
+
+@pytest.mark.parametrize(
+    ("violation_form", "width_form", "wanted"),
+    [
+        ("all", "l1", 0.16 + 3 / 4 + 0.5 * 3),
+        ("violated", "l1", 0.16 + 3 / 2 + 0.5 * 3),
+        ("product", "l1", 0.16 + 17 / 4 + 0.5 * 3),
+        ("all", "l2", 0.16 + 3 / 4 + 0.5 * 10),
+    ],
+)
+def test_sums_by_hand(violation_form: str, width_form: str, wanted: float) -> None:
+    got = joint.joint_loss(
+        LOWER,
+        UPPER,
+        Y,
+        confidence_level=0.9,
+        lambda_width=0.5,
+        violation_form=violation_form,
+        width_form=width_form,
+    )
+    assert got.item() == pytest.approx(wanted)
+
+
+def test_weights_count_nodes_more_or_less() -> None:
+    weight = torch.tensor([0.0, 0.0, 3.0, 1.0])
+    options = {"confidence_level": 0.9, "lambda_width": 0.5, "weight": weight}
+    got = joint.joint_loss(LOWER, UPPER, Y, **options)  # type: ignore[arg-type]
+    assert got.item() == pytest.approx(0.16 + (3 * 1 + 1 * 2) / 4 + 0.5 * 4)
+    got = joint.joint_loss(LOWER, UPPER, Y, violation_form="violated", **options)  # type: ignore[arg-type]
+    assert got.item() == pytest.approx(0.16 + (3 * 1 + 1 * 2) / 4 + 0.5 * 4)
+
+
+def bounds(seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    rng = np.random.default_rng(seed)
+    y, middle, half = rng.normal(size=15), rng.normal(size=15), rng.exponential(size=15)
+    lower, upper = (torch.from_numpy(middle + sign * half) for sign in (-1, 1))
+    return lower.requires_grad_(), upper.requires_grad_(), torch.from_numpy(y)
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.0, 1.0))
+def test_the_fast_form_equals_the_sum_of_terms(seed: int, lam: float) -> None:
+    lower, upper, y = bounds(seed)
+    fast = joint.joint_loss(lower, upper, y, confidence_level=0.9, lambda_width=lam)
+    fast_gradients = torch.autograd.grad(fast, (lower, upper))
+    plain = joint.joint_loss(
+        lower, upper, y, confidence_level=0.9, lambda_width=lam, weight=torch.ones_like(y)
+    )
+    torch.testing.assert_close(fast, plain)
+    torch.testing.assert_close(fast_gradients, torch.autograd.grad(plain, (lower, upper)))
+
+
+def test_at_half_alpha_the_loss_is_half_alpha_times_the_winkler_score() -> None:
+    lower, upper, y = (column.detach() for column in bounds(1))
+    loss = joint.joint_loss(lower, upper, y, confidence_level=0.8, lambda_width=0.1)
+    hits = joint.coverage_penalty(lower, upper, y, 0.8)
+    winkler = metrics.winkler_score(y, lower, upper, confidence_level=0.8)
+    assert (loss - hits).item() == pytest.approx(0.1 * winkler)
+
+
+def test_the_coverage_term_has_no_gradient() -> None:
+    lower, upper, y = bounds(2)
+    term = joint.coverage_penalty(lower, upper, y, 0.9)
+    assert not term.requires_grad
+
+
+QUANTILES = torch.from_numpy(stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000))
+
+
+@pytest.mark.parametrize("lam", [0.025, 0.05, 0.1, 0.25])
+def test_printed_form_rests_at_coverage_one_minus_two_lambda(lam: float) -> None:
+    half = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
+    adam = torch.optim.Adam([half], lr=0.02)
+    for _ in range(600):
+        adam.zero_grad()
+        lower, upper = -half.expand(20_000), half.expand(20_000)
+        joint.joint_loss(lower, upper, QUANTILES, confidence_level=0.9, lambda_width=lam).backward()
+        adam.step()
+    settled = half.item()
+    coverage = metrics.picp(
+        QUANTILES, torch.full((20_000,), -settled), torch.full((20_000,), settled)
+    )
+    assert coverage == pytest.approx(1 - 2 * lam, abs=0.005)
+
+
+@pytest.mark.parametrize("half_width", [0.1, 1.0, 3.0])
+@pytest.mark.parametrize("lam", [0.1, 0.5, 0.7])
+def test_published_form_pulls_by_two_lambda_minus_one_at_any_coverage(
+    half_width: float, lam: float
+) -> None:
+    half = torch.tensor(half_width, dtype=torch.float64, requires_grad=True)
+    lower, upper = -half.expand(20_000), half.expand(20_000)
+    loss = joint.joint_loss(
+        lower,
+        upper,
+        QUANTILES,
+        confidence_level=0.9,
+        lambda_width=lam,
+        violation_form="violated",
+    )
+    (gradient,) = torch.autograd.grad(loss, half)
+    assert gradient.item() == pytest.approx(2 * lam - 1, abs=1e-6)
+
+
+def test_nothing_violated_costs_nothing() -> None:
+    wide = torch.full((4,), 100.0)
+    loss = joint.joint_loss(
+        -wide, wide, Y, confidence_level=0.9, lambda_width=0.0, violation_form="violated"
+    )
+    assert loss.item() == pytest.approx(0.01)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [joint.covered, joint.violation, joint.violation_product],
+)
+def test_shapes_that_differ_raise(function: object) -> None:
+    with pytest.raises(ArrayError, match=r"one shape, got \[\(4,\), \(4, 1\)\]"):
+        function(LOWER, UPPER, Y.unsqueeze(1))  # type: ignore[operator]
+    with pytest.raises(ArrayError, match="one shape"):
+        joint.joint_loss(LOWER, UPPER, Y.unsqueeze(1), confidence_level=0.9, lambda_width=0.1)
+    with pytest.raises(ArrayError, match="one shape"):
+        joint.width(LOWER, UPPER[:2])
+    with pytest.raises(ArrayError, match="one shape"):
+        joint.mean_over_all(Y, torch.ones(4, 1))

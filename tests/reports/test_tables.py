@@ -1,0 +1,43 @@
+from pathlib import Path
+
+import pytest
+
+from qpignn.errors import ReadError, UnknownNameError
+from qpignn.reports.tables import against, over_seeds
+
+
+def row(dataset: str, picp: float, mpiw: float) -> dict[str, object]:
+    return {
+        "dataset": dataset,
+        "method": "qpignn",
+        "confidence_level": 0.9,
+        "picp": picp,
+        "mpiw": mpiw,
+        "winkler": 1.0,
+        "fit_seconds": 2.0,
+    }
+
+
+ROWS = [row("er", 0.8, 0.1), row("er", 1.0, 0.3), row("ba", 0.7, 0.5)]
+
+
+def test_mean_and_deviation_over_seeds() -> None:
+    table = over_seeds(ROWS)
+    assert table["dataset"].tolist() == ["er", "ba"]
+    assert table["seeds"].tolist() == [2, 1]
+    assert table["picp_mean"].tolist() == pytest.approx([0.9, 0.7])
+    assert table["picp_std"].iloc[0] == pytest.approx(0.02**0.5)
+
+
+def test_differences_to_a_published_table(tmp_path: Path) -> None:
+    path = tmp_path / "paper.csv"
+    path.write_text("model,dataset,metric,value\nA,er,picp,0.95\nA,er,mpiw,0.5\nB,er,picp,0.1\n")
+    table = against(ROWS, path, "A")
+    assert table["dataset"].tolist() == ["er"]
+    assert table["picp_difference"].tolist() == pytest.approx([-0.05])
+    assert table["mpiw_difference"].tolist() == pytest.approx([-0.3])
+    with pytest.raises(UnknownNameError, match="unknown model 'C'"):
+        against(ROWS, path, "C")
+    path.write_text("name,value\n")
+    with pytest.raises(ReadError, match="expected the columns"):
+        against(ROWS, path, "A")

@@ -1,0 +1,138 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from qpignn.errors import SettingError, TrainingError
+from qpignn.training.loop import Measured, TrainingSettings, train
+
+Y = torch.zeros(4)
+
+
+class Point(nn.Module):
+    """One weight; intervals are ±1 around it."""
+
+    def __init__(self, start: float = 3.0) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.tensor([start]))
+
+    def measure(self) -> Measured:
+        middle = self.weight.expand(4)
+        return Measured((middle - Y).square().mean(), middle - 1, middle + 1, Y)
+
+
+def test_it_minimises_and_writes_history() -> None:
+    net = Point()
+    history = train(net, net.measure, TrainingSettings(epochs=200, lr=0.1))
+    assert net.weight.item() == pytest.approx(0, abs=0.05)
+    frame = history.to_frame()
+    assert frame.shape == (200, 3)
+    assert frame["loss"].iloc[0] == 9.0
+    assert frame["coverage"].iloc[[0, -1]].tolist() == [0.0, 1.0]
+    assert frame["width"].tolist() == pytest.approx([2.0] * 200)
+    assert (history.stopped, history.best_epoch) == ("epochs", 199)
+    assert not net.training
+
+
+def scores(values: list[float]) -> Callable[[], float]:
+    waiting = iter(values)
+    return lambda: next(waiting)
+
+
+def test_patience_stops_and_the_best_weights_return() -> None:
+    net, seen = Point(), []
+
+    def score() -> float:
+        seen.append(net.weight.item())
+        return [5.0, 4.0, 6.0, 6.0, 6.0, 0.0][len(seen) - 1]
+
+    history = train(net, net.measure, TrainingSettings(50, 0.1, patience=3), score)
+    assert history.stopped == "patience"
+    assert history.best_epoch == 1
+    assert len(history) == 5
+    assert net.weight.item() == seen[1]
+    assert history.to_frame()["held_out"].tolist() == [5.0, 4.0, 6.0, 6.0, 6.0]
+
+
+def test_a_held_out_score_without_patience_keeps_the_best_of_all_epochs() -> None:
+    net = Point()
+    settings = TrainingSettings(4, 0.1)
+    history = train(net, net.measure, settings, scores([3.0, 1.0, 2.0, 4.0]))
+    assert (history.best_epoch, history.stopped, len(history)) == (1, "epochs", 4)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_loss_that_is_no_number_stops_with_advice(value: float) -> None:
+    net = Point()
+    calls = 0
+
+    def measure() -> Measured:
+        nonlocal calls
+        calls += 1
+        measured = net.measure()
+        return measured if calls < 4 else Measured(measured.loss * value, *[Y] * 3)
+
+    with pytest.raises(
+        TrainingError, match=r"became (nan|inf) at epoch 3\. Try a lower .*lr is 0.1"
+    ):
+        train(net, measure, TrainingSettings(epochs=9, lr=0.1))
+
+
+def test_a_held_out_score_that_is_no_number_stops_too() -> None:
+    net = Point()
+    with pytest.raises(TrainingError, match="the held-out score became nan at epoch 0"):
+        train(net, net.measure, TrainingSettings(3, 0.1), lambda: float("nan"))
+
+
+def test_interrupting_keeps_what_was_learnt() -> None:
+    net = Point()
+    calls = 0
+
+    def measure() -> Measured:
+        nonlocal calls
+        calls += 1
+        if calls == 6:
+            raise KeyboardInterrupt
+        return net.measure()
+
+    history = train(net, measure, TrainingSettings(epochs=100, lr=0.1))
+    assert (history.stopped, len(history)) == ("interrupted", 5)
+    assert net.weight.item() < 3.0
+    assert not net.training
+
+
+def test_interrupting_before_anything_was_learnt_goes_through() -> None:
+    def measure() -> Measured:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(Point(), measure, TrainingSettings(epochs=9, lr=0.1))
+
+
+def test_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+    net = Point()
+    train(net, net.measure, TrainingSettings(epochs=3, lr=0.1, verbose=True))
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "epoch 3/3" in err
+    assert "coverage" in err
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"epochs": 0},
+        {"epochs": 2.5},
+        {"lr": 0},
+        {"lr": float("nan")},
+        {"weight_decay": -1},
+        {"patience": 0},
+    ],
+)
+def test_bad_settings(settings: dict[str, Any]) -> None:
+    with pytest.raises(SettingError, match=f"{next(iter(settings))}: expected"):
+        TrainingSettings(**{"epochs": 1, "lr": 0.1, **settings})
