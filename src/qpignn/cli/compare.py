@@ -157,10 +157,15 @@ def _print_against(rows: list[dict[str, Any]], path: Path, model: str, *, quiet:
         f"largest {differences['mpiw_difference'].max():.3f}; {len(table)} data sets"
     )
     if not quiet:
-        columns = [c for c in table.columns if c != "dataset"]
+        columns = [
+            f"{metric}{kind}"
+            for metric in ("picp", "mpiw")
+            for kind in ("", "_paper", "_difference")
+        ]
         shown = [
             (line["dataset"], *(f"{line[column]:.3f}" for column in columns))
             for line in table.to_dict("records")
         ]
-        print_table(f"against {model}", ("data set", *columns), shown)
+        headings = ("data set", "PICP", "paper", "Δ", "MPIW", "paper", "Δ")
+        print_table(f"against {model}", headings, shown)
     say(verdict)

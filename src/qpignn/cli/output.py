@@ -29,10 +29,14 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
     table = Table(title=title, title_justify="left")
     for i, heading in enumerate(headings):
         text = i == 0 or not any(row[i][:1].isdigit() or row[i][:1] in "+-−" for row in rows)
-        table.add_column(heading, justify="left" if text else "right", no_wrap=not text)
+        longest = max((len(row[i]) for row in rows), default=0)
+        table.add_column(heading, justify="left" if text else "right", no_wrap=longest <= 20)
     for row in rows:
         table.add_row(*row)
-    Console(file=sys.stdout).print(table)
+    console = Console(file=sys.stdout)
+    if not console.is_terminal:  # a file has no edge to wrap at
+        console.width = max(console.width, 160)
+    console.print(table)
 
 
 @contextmanager
