@@ -34,11 +34,19 @@ def test_tensors_and_missing_ids_are_welcome() -> None:
     assert "1 nodes at 0.5" in repr(got)
 
 
+def test_ids_of_any_kind_are_one_each() -> None:
+    bounds = ([1.0, 2.0], [0.0, 0.0], [3.0, 3.0], 0.9)
+    pairs = Intervals(*bounds, [(0, 1), (1, 0)])
+    assert pairs.to_frame()["id"].tolist() == [(0, 1), (1, 0)]
+    assert Intervals(*bounds, ["a", 0]).node_id.tolist() == ["a", 0]
+    assert Intervals(*bounds, torch.tensor([7, 8])).node_id.tolist() == [7, 8]
+
+
 def test_no_nodes_is_a_valid_answer() -> None:
     assert len(Intervals([], [], [], 0.9)) == 0
 
 
-@pytest.mark.parametrize("level", [0, 1, -0.1, 90, float("nan"), "much", None])
+@pytest.mark.parametrize("level", [0, 1, -0.1, 90, float("nan"), "0.9", None])
 def test_confidence_is_strictly_between_zero_and_one(level: object) -> None:
     with pytest.raises(SettingError, match=r"confidence_level: expected .* got"):
         Intervals([0.0], [0.0], [0.0], level)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ from mapie.metrics import regression as mapie
 from scipy import optimize, stats
 from sklearn.metrics import mean_absolute_error, mean_pinball_loss, mean_squared_error
 
-from qpignn import metrics
+from qpignn import Intervals, metrics
 from qpignn.errors import ArrayError, SettingError
 
 # inside; on the bound; 1 below; 2 above
@@ -110,6 +110,26 @@ def test_levels_are_checked_under_their_own_name() -> None:
         metrics.winkler_score(Y, LOWER, UPPER, confidence_level=90)
     with pytest.raises(SettingError, match="tau"):
         metrics.pinball_loss(Y, LOWER, tau=1.0)
+
+
+def test_a_summary_in_the_units_of_the_given_targets() -> None:
+    intervals = Intervals([1, 2, 2, 5], LOWER, UPPER, 0.8)
+    got = metrics.summary(intervals, Y, y_given=[0.0, 3.0, 5.0])  # a range of 5
+    assert got["picp"] == 0.5
+    assert got["mpiw_raw"] == 3.0
+    assert got["mpiw"] == pytest.approx(3 / 5)
+    assert got["mpe"] == pytest.approx(2 / 5)
+    assert got["sharpness"] == pytest.approx(10 / 25)
+    assert got["winkler"] == pytest.approx(42 / 4 / 5)
+    assert got["nmpiw"] == pytest.approx(3 / 10)  # of the evaluated targets' range
+    assert got["cwc"] == pytest.approx(0.3 * 21.0855369)
+
+
+def test_a_summary_of_one_node_has_no_range_to_divide_by() -> None:
+    got = metrics.summary(Intervals([1], [0], [2], 0.9), [1.0], y_given=[0.0, 4.0])
+    assert (got["picp"], got["mpiw"], got["nmpiw"], got["cwc"]) == (1.0, 0.5, None, None)
+    with pytest.raises(ArrayError, match="y_given: expected targets with a range"):
+        metrics.summary(Intervals([1], [0], [2], 0.9), [1.0], y_given=[4.0, 4.0])
 
 
 def test_infinite_bounds_cover_and_have_infinite_width() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from difflib import get_close_matches
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 
@@ -64,6 +66,13 @@ def one_of(kind: str, name: str, known: Iterable[str]) -> str:
     if name not in known:
         raise UnknownNameError(kind, name, known)
     return name
+
+
+def whole_number(name: str, value: Any, least: int = 1) -> int:
+    """Return a setting as an int from ``least`` up, or raise."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
+        raise SettingError(f"{name}: expected a whole number from {least} up, got {value!r}")
+    return int(value)
 
 
 def listed(items: Iterable[object], most: int = 5) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,9 @@ from qpignn.errors import ArrayError, SettingError
 Floats = npt.NDArray[np.float64]
 
 
-def check_level(value: float, name: str = "confidence_level") -> float:
+def check_level(value: Any, name: str = "confidence_level") -> float:
     """Return a level as a float strictly between 0 and 1, or raise."""
-    try:
-        level = float(value)
-    except (TypeError, ValueError):
-        level = float("nan")
+    level = float(value) if isinstance(value, Real) else float("nan")
     if not 0.0 < level < 1.0:
         raise SettingError(
             f"{name}: expected a number strictly between 0 and 1, such as 0.9, got {value!r}"
@@ -27,10 +25,9 @@ def check_level(value: float, name: str = "confidence_level") -> float:
     return level
 
 
-def covers(y: npt.ArrayLike, lower: npt.ArrayLike, upper: npt.ArrayLike) -> npt.NDArray[np.bool_]:
-    """Whether each target lies in its closed interval: lower ≤ y ≤ upper. Defined here only."""
-    inside: npt.NDArray[np.bool_] = (np.asarray(lower) <= y) & (np.asarray(y) <= upper)
-    return inside
+def covers(y: Any, lower: Any, upper: Any) -> Any:
+    """Whether each target lies in its closed interval: lower ≤ y ≤ upper (arrays or tensors)."""
+    return (lower <= y) & (y <= upper)
 
 
 def as_nodes(name: str, values: Any) -> Floats:
@@ -44,6 +41,19 @@ def as_nodes(name: str, values: Any) -> Floats:
             f"flatten it first"
         )
     return array
+
+
+def as_ids(ids: Any) -> npt.NDArray[Any]:
+    """Return ids as a vector, one entry a node, whatever they are: tuples too stay one id each."""
+    if hasattr(ids, "detach"):
+        ids = ids.tolist()
+    if isinstance(ids, np.ndarray) and ids.ndim == 1:
+        return ids
+    values = list(ids)
+    vector = np.empty(len(values), dtype=object)
+    for i, value in enumerate(values):
+        vector[i] = value
+    return vector
 
 
 @dataclass(frozen=True)
@@ -74,7 +84,7 @@ class Intervals:
         columns = {"prediction": prediction, "lower": lower, "upper": upper}
         arrays = {name: as_nodes(name, values) for name, values in columns.items()}
         lengths = {name: len(array) for name, array in arrays.items()}
-        ids = np.arange(lengths["lower"]) if node_id is None else np.asarray(node_id)
+        ids = np.arange(lengths["lower"]) if node_id is None else as_ids(node_id)
         lengths["node_id"] = len(ids)
         if len(set(lengths.values())) > 1:
             raise ArrayError(f"expected columns of one length, got {lengths}")
@@ -108,7 +118,8 @@ class Intervals:
         targets = as_nodes("y", y)
         if len(targets) != len(self):
             raise ArrayError(f"y: expected {len(self)} targets, got {len(targets)}")
-        return covers(targets, self.lower, self.upper)
+        inside: npt.NDArray[np.bool_] = covers(targets, self.lower, self.upper)
+        return inside
 
     def select(self, nodes: Any) -> Intervals:
         """Return the intervals of some nodes: a boolean mask or positions."""

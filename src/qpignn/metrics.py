@@ -90,12 +90,12 @@ def cwc(
     return nmpiw(y, lower, upper) * float(1 + gamma * np.exp(-eta * gap))
 
 
-def summary(intervals: Intervals, y: Any, *, y_given: Any) -> dict[str, float]:
+def summary(intervals: Intervals, y: Any, *, y_given: Any) -> dict[str, float | None]:
     """Return all metrics of a result, in the units an experiment reports.
 
-    ``mpiw``, ``mpe``, ``sharpness`` and ``winkler`` are in multiples of the range of ``y_given``,
-    the targets the method was given; ``nmpiw`` and ``cwc`` use the range of the evaluated targets;
-    ``mpiw_raw`` is in the target's own unit.
+    ``mpiw``, ``mpe`` and ``winkler`` are in multiples of the range of ``y_given``, the targets the
+    method was given, and ``sharpness`` in its square; ``nmpiw`` and ``cwc`` use the range of the
+    evaluated targets (None where those do not vary); ``mpiw_raw`` is in the target's own unit.
     """
     (given,) = _aligned(y_given=y_given)
     unit = given.max() - given.min()
@@ -104,15 +104,16 @@ def summary(intervals: Intervals, y: Any, *, y_given: Any) -> dict[str, float]:
     raw = _aligned(y=y, lower=intervals.lower, upper=intervals.upper)
     scaled = tuple(column / unit for column in raw)
     level = intervals.confidence_level
+    vary = bool((raw[0] != raw[0][0]).any())
     return {
         "picp": picp(*raw),
         "mpiw": mpiw(*scaled),
         "mpiw_raw": mpiw(*raw),
-        "nmpiw": nmpiw(*raw),
+        "nmpiw": nmpiw(*raw) if vary else None,
         "mpe": mpe(*scaled),
         "sharpness": sharpness(*scaled),
         "winkler": winkler_score(*scaled, confidence_level=level),
-        "cwc": cwc(*raw, confidence_level=level),
+        "cwc": cwc(*raw, confidence_level=level) if vary else None,
     }
 
 

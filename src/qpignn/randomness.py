@@ -13,13 +13,11 @@ from dataclasses import dataclass, field
 import numpy as np
 import torch
 
-from qpignn.errors import SettingError
+from qpignn.errors import whole_number
 
 
 def _sequence(seed: int, purpose: str) -> np.random.SeedSequence:
-    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
-        raise SettingError(f"seed: expected a whole number from 0 up, got {seed!r}")
-    return np.random.SeedSequence([int(seed), zlib.crc32(purpose.encode())])
+    return np.random.SeedSequence([whole_number("seed", seed, 0), zlib.crc32(purpose.encode())])
 
 
 def numpy_rng(seed: int, purpose: str) -> np.random.Generator:

@@ -39,6 +39,9 @@ def test_the_table_and_several_levels(compare: Run) -> None:
     assert done.code == 0
     assert "protocol corrected, mean ± deviation over 2 seeds" in done.out
     assert done.out.count("basic") == 2
+    alone = compare("--datasets", "basic", "--seeds", 1).out
+    assert "over 1 seeds" in alone
+    assert "±" not in alone.split("seconds")[1]  # one seed has no spread to show
 
 
 def test_a_fixed_width_penalty_and_the_published_protocol(compare: Run) -> None:
@@ -83,8 +86,11 @@ def test_a_failing_cell_is_named_and_the_exit_code_tells(compare: Run) -> None:
         (("--datasets", "basic", "--view", "top"), "unknown view 'top'"),
         (("--datasets", "basic", "--split", "age"), "unknown split 'age'"),
         (("--datasets", "basic", "--confidence", "1.2"), "--confidence: expected"),
-        (("--datasets", "basic", "--lambda-width", "wide"), "--lambda-width: expected a number"),
-        (("--datasets", "basic", "--jobs", 0), "jobs: expected 1 or more"),
+        (("--datasets", "basic", "--lambda-width", "wide"), 'lambda_width: expected "auto"'),
+        (("--datasets", "basic", "--jobs", 0), "jobs: expected a whole number from 1 up"),
+        (("--datasets", "basic", "--confidence", "high"), "--confidence: expected"),
+        (("--datasets", "basic", "--against", "absent.csv"), "expected a CSV of published figures"),
+        (("--datasets", "basic", "--protocol", "published", "--view", "inductive"), "isolated"),
     ],
 )
 def test_mistakes(compare: Run, words: tuple[object, ...], message: str) -> None:

@@ -9,6 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from qpignn.data.storage import load_graph
+
 Run = Callable[..., Any]
 
 
@@ -53,10 +55,20 @@ def test_predict_all_to_parquet(qpignn: Run, fitted: Path, tmp_path: Path) -> No
     assert len(pd.read_parquet(out)) == 80
 
 
-def test_evaluate_uses_the_held_out_nodes(qpignn: Run, fitted: Path) -> None:
+def test_evaluate_uses_the_held_out_nodes(
+    qpignn: Run, files: tuple[Path, Path], fitted: Path, tmp_path: Path
+) -> None:
     figures = json.loads(qpignn("evaluate", fitted, "--json").out)
     assert figures["n_test"] == 12  # a fifth of 64
-    assert 0 <= figures["picp"] <= 1
+    everyone = tmp_path / "all.csv"
+    assert qpignn("predict", fitted, "--only", "all", "--out", everyone).code == 0
+    frame = pd.read_csv(everyone).join(pd.read_csv(files[0])["rain"])
+    graph = load_graph(fitted / "graph")
+    judged = frame[graph.test_mask.numpy()]
+    inside = (judged["lower"] <= judged["rain"]) & (judged["rain"] <= judged["upper"])
+    assert figures["picp"] == pytest.approx(inside.mean())
+    unit = np.ptp(frame["rain"][graph.train_mask.numpy()])
+    assert figures["mpiw"] == pytest.approx((judged["upper"] - judged["lower"]).mean() / unit)
     assert "coverage (PICP)" in qpignn("evaluate", fitted).out
 
 
@@ -67,8 +79,16 @@ def test_a_new_graph_with_the_same_columns(
     frame = pd.read_csv(files[0]).head(10)
     frame[["slope", "station", "height"]].assign(extra=1).to_csv(new, index=False)
     out = tmp_path / "new_intervals.csv"
-    assert qpignn("predict", fitted, "--nodes", new, "--out", out).code == 0
+    few = tmp_path / "few.csv"
+    pd.read_csv(files[1]).head(9).to_csv(few, index=False)
+    done = qpignn("predict", fitted, "--nodes", new, "--out", out)
+    assert done.code == 0
     assert len(pd.read_csv(out)) == 10
+    assert "taken to have no neighbours" in done.err
+    frame.assign(rain="").to_csv(new, index=False)  # the column is there, but nothing is known
+    done = qpignn("predict", fitted, "--nodes", new, "--edges", few, "--out", out, "--json")
+    assert json.loads(done.out) == {"file": str(out), "intervals": 10, "confidence_level": 0.9}
+    assert "no neighbours" not in done.err
     frame.drop(columns="slope").to_csv(new, index=False)
     done = qpignn("predict", fitted, "--nodes", new, "--out", out)
     assert done.code == 2
@@ -82,7 +102,7 @@ def test_the_users_own_split(qpignn: Run, files: tuple[Path, Path], tmp_path: Pa
     options = ("--id", "station", "--target", "rain", "--split", "part", "--epochs", 3)
     done = qpignn("fit", "--nodes", files[0], *options, "--out", tmp_path / "m", "--json")
     report = json.loads(done.out)
-    assert (report["given"], report["test"]) == (48, 20)
+    assert (report["given"], report["test"]) == (48, 16)  # labelled ones only
     assert json.loads(qpignn("evaluate", tmp_path / "m", "--json").out)["n_test"] == 16
 
 
@@ -111,6 +131,8 @@ def test_a_data_set_by_name_without_held_out_nodes(qpignn: Run, tmp_path: Path) 
         ((), "either --dataset NAME or --nodes FILE"),
         (("--nodes", "x.csv"), "expected --target COLUMN"),
         (("--nodes", "absent.csv", "--target", "y"), "absent.csv: expected a file, got nothing"),
+        (("--dataset", "basic", "--target", "y"), "go with --nodes, not with --dataset"),
+        (("--dataset", "basic", "--epochs", 0), "epochs: expected a whole number"),
         (("--dataset", "basic", "--test-fraction", 1.5), "--test-fraction: expected a share"),
     ],
 )
@@ -121,7 +143,7 @@ def test_mistakes_are_explained_without_a_traceback(
     assert done.code == 2
     assert done.err.startswith("error: ")
     assert message in done.err
-    assert not (tmp_path / "m").exists()
+    assert not list((tmp_path / "m").glob("*"))
 
 
 @pytest.mark.parametrize(
@@ -129,6 +151,7 @@ def test_mistakes_are_explained_without_a_traceback(
     [
         (("--out", "x.txt"), "ending in .csv or .parquet"),
         (("--out", "x.csv", "--only", "some"), "expected unlabelled or all, got 'some'"),
+        (("--out", "x.csv", "--edges", "e.csv"), "--edges goes with --nodes"),
     ],
 )
 def test_bad_prediction_options(
@@ -146,6 +169,22 @@ def test_a_cut_model_and_no_model(qpignn: Run, fitted: Path, tmp_path: Path) -> 
     assert (done.code, "cut short" in done.err) == (2, True)
     done = qpignn("evaluate", tmp_path / "nothing")
     assert (done.code, "expected a saved model" in done.err) == (2, True)
+
+
+def test_outputs_that_cannot_be_written_are_found_before_training(
+    qpignn: Run, tmp_path: Path
+) -> None:
+    taken = tmp_path / "taken"
+    taken.write_text("a file")
+    for words in (
+        ("fit", "--dataset", "basic", "--out", taken),
+        ("demo", "--out", taken),
+        ("compare", "--datasets", "basic", "--out", taken / "r.sqlite"),
+    ):
+        done = qpignn(*words)
+        assert done.code == 2
+        assert done.err.startswith("error: ")
+        assert "epoch" not in done.err
 
 
 def test_debug_shows_the_traceback(

@@ -4,6 +4,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -84,6 +85,26 @@ def test_ids_of_any_type_survive(ids: list[object]) -> None:
     assert data.edge_index.tolist() == [[0, 1], [1, 0]]
 
 
+def test_large_features_that_float32_would_merge_stay_apart() -> None:
+    ages = [1_700_000_001, 1_700_000_002, 1_700_000_004]
+    nodes = pd.DataFrame({"id": [1, 2, 3], "seen": ages, "t": [1, 2, 3]})
+    assert from_frames(nodes, None, target="t").x.flatten().tolist() == ages
+    huge = nodes.assign(seen=[0.0, 1e39, 2e39])
+    assert from_frames(huge, None, target="t").x.flatten().tolist() == [0.0, 1e39, 2e39]
+    plain = from_frames(nodes.assign(seen=[0.1, 0.2, 0.3]), None, target="t")
+    assert plain.x.dtype == torch.float32
+
+
+def test_blank_text_is_an_unknown_target() -> None:
+    nodes = pd.DataFrame({"id": [1, 2, 3, 4], "x": 1.0, "t": ["1.5", "", "  ", "2"]})
+    assert from_frames(nodes, None, target="t").y.isnan().tolist() == [False, True, True, False]
+
+
+def test_a_graph_to_predict_on_may_have_no_known_target() -> None:
+    nodes = pd.DataFrame({"id": [1, 2], "x": [1.0, 2.0], "t": [None, None]})
+    assert from_frames(nodes, None, target="t", need_target=False).y.isnan().all()
+
+
 def test_big_targets_keep_their_digits() -> None:
     nodes = pd.DataFrame({"id": [1, 2], "x": [0, 1], "t": [1_700_000_001, 1_700_000_002]})
     assert from_frames(nodes, None, target="t").y.diff().item() == 1
@@ -99,13 +120,19 @@ def test_big_targets_keep_their_digits() -> None:
         ({"speed": [1.0, "fast", 3.0]}, {}, "'speed': expected numbers, got 'fast' at node 'y'"),
         ({"speed": [[1], [2], [3]]}, {}, "'speed': expected numbers"),
         ({"speed": pd.to_datetime(["2020-01-01"] * 3)}, {}, "got dates; turn them into"),
-        ({"flow": ["1", "much", ""]}, {}, "target column 'flow': expected numbers, got 'much'"),
+        (
+            {"flow": ["1", "much", ""]},
+            {},
+            "target column 'flow': expected numbers, got 'much' .*leave unknown targets blank",
+        ),
         ({"flow": [None, None, None]}, {}, "at least one labelled node, got none"),
         ({"flow": [5, 5, None]}, {}, "targets that vary, got 2 labelled nodes"),
         ({}, {"target": "volume"}, "node table lacks the column 'volume'; it has 'id', 'speed'"),
         ({}, {"id": "code"}, "node table lacks the column 'code'"),
         ({}, {"features": ["speed", "hue"]}, "node table lacks the column 'hue'"),
         ({}, {"features": []}, "at least one feature column"),
+        ({}, {"features": ["speed", "flow"]}, "none that has another role, got 'flow'"),
+        ({}, {"features": ["speed", "speed"]}, "each column once"),
         ({}, {"edge_weight": "w"}, "edge table lacks the column 'w'"),
         ({}, {"edge_ends": ("a", "c")}, "edge table lacks the column 'c'"),
         ({"part": ["train", "holdout", ""]}, {"split": "part"}, "got 'holdout' at node 'y'"),
@@ -159,6 +186,17 @@ def test_networkx_graphs_with_tuples_as_names() -> None:
     assert data.y.isnan().tolist() == [True, False, False, False]
     assert data.num_edges == 8
     assert data.edge_weight.unique().tolist() == [2.0]
+
+
+@pytest.mark.parametrize("name", ["source", "target", "from", "weight"])
+def test_networkx_weights_of_any_name(name: str) -> None:
+    graph = nx.path_graph(3)
+    nx.set_node_attributes(graph, {0: 1.0, 1: 2.0, 2: 3.0}, "x")
+    nx.set_node_attributes(graph, {0: 1.0, 1: 2.0, 2: 3.0}, "y")
+    nx.set_edge_attributes(graph, 2.0, name)
+    data = from_networkx(graph, target="y", edge_weight=name)
+    assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+    assert data.edge_weight.tolist() == [2.0] * 4
 
 
 def test_networkx_direction_and_emptiness() -> None:

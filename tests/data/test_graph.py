@@ -9,7 +9,8 @@ import torch
 from torch_geometric.data import Data
 
 from qpignn import check_graph
-from qpignn.data.graph import each_once, labelled, simple_edges
+from qpignn.data.graph import each_once, given_nodes, labelled, simple_edges
+from qpignn.data.graph import test_nodes as judged_nodes
 from qpignn.errors import GraphError
 
 NAN, INF = float("nan"), float("inf")
@@ -82,6 +83,7 @@ BROKEN: list[tuple[dict[str, Any], str]] = [
     ({"edge_weight": torch.ones(5)}, r"edge_weight: expected a tensor of 6 numbers, got \(5,\)"),
     ({"edge_weight": -torch.ones(6)}, "edge_weight: expected finite numbers from 0 up"),
     ({"node_weight": torch.tensor([1.0, NAN, 1.0, 1.0])}, "node_weight: expected finite"),
+    ({"node_weight": torch.zeros(4)}, "node_weight: expected some weight above 0, got zeros"),
     ({"train_mask": MASK[:3]}, r"train_mask: expected length 4 \(one per node\), got \(3,\)"),
     ({"val_mask": torch.tensor([0, 1])}, "val_mask: expected a boolean tensor, got torch.int64"),
     (
@@ -98,6 +100,21 @@ BROKEN: list[tuple[dict[str, Any], str]] = [
 def test_broken_rules(path_graph: Data, attributes: dict[str, Any], message: str) -> None:
     with pytest.raises(GraphError, match=message):
         check_graph(changed(path_graph, **attributes))
+
+
+def test_ids_in_any_container(path_graph: Data) -> None:
+    for ids in (torch.arange(4), [(0, 0), (0, 1), (1, 0), (1, 1)], ["a", 0, "b", 1]):
+        wanted = ids.tolist() if isinstance(ids, torch.Tensor) else ids
+        assert list(check_graph(changed(path_graph, node_id=ids)).node_id) == wanted
+
+
+def test_given_and_test_nodes(path_graph: Data) -> None:
+    assert given_nodes(path_graph).tolist() == [True, True, True, False]  # the labelled ones
+    only_test = changed(path_graph, test_mask=torch.tensor([True, False, False, True]))
+    assert given_nodes(only_test).tolist() == [False, True, True, False]
+    assert judged_nodes(only_test).tolist() == [True, False, False, False]
+    masks = {"train_mask": MASK, "val_mask": torch.tensor([False, True, False, True])}
+    assert given_nodes(changed(path_graph, **masks)).tolist() == [True, True, False, False]
 
 
 def test_something_else_than_a_graph() -> None:

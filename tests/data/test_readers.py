@@ -42,6 +42,13 @@ def test_byte_order_mark_and_gzip(files: tuple[Path, Path], tmp_path: Path) -> N
     assert read_graph(files[0], packed, target="flow").num_edges == 4
 
 
+def test_spaces_around_names_and_blanks(files: tuple[Path, Path]) -> None:
+    files[0].write_text("id, speed, flow\n007, 1.5, 10\nNA, 2.5,  \n12345678901234567890123,1,3\n")
+    data = read_graph(*files, target="flow")
+    assert data.feature_names == ["speed"]
+    assert data.y.isnan().tolist() == [False, True, False]
+
+
 def test_other_encodings_when_named(files: tuple[Path, Path]) -> None:
     files[0].write_text(NODES.replace("007", "Núñez"), encoding="latin-1")
     files[1].write_text(EDGES.replace("007", "Núñez"), encoding="latin-1")
@@ -97,6 +104,9 @@ def test_not_there_a_folder_and_not_parquet(tmp_path: Path) -> None:
         read_table(tmp_path / "absent.csv")
     with pytest.raises(ReadError, match="got a folder"):
         read_table(tmp_path)
+    (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(NODES.encode() * 50)[:60])
+    with pytest.raises(ReadError, match=r"cut.csv.gz: cannot be read as a table"):
+        read_table(tmp_path / "cut.csv.gz")
     (tmp_path / "fake.parquet").write_text("id,x\n")
     with pytest.raises(ReadError, match=r"fake.parquet: cannot be read as a table"):
         read_table(tmp_path / "fake.parquet")

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import from_networkx
 
 from qpignn import split_nodes
-from qpignn.errors import SplitError, UnknownNameError
+from qpignn.errors import GraphError, SplitError, UnknownNameError
 
 
 def graph_of(graph: nx.Graph, unlabelled: int = 0) -> Data:
@@ -77,6 +77,15 @@ def test_communities_go_as_a_whole() -> None:
 def test_impossible_splits(options: dict[str, float], message: str) -> None:
     with pytest.raises(SplitError, match=message):
         split_nodes(graph_of(nx.path_graph(5), unlabelled=2), **options)  # type: ignore[arg-type]
+
+
+def test_the_graph_is_checked_first() -> None:
+    data = graph_of(nx.path_graph(20))
+    data.y = data.y.unsqueeze(1)  # as PyG users often have it
+    assert int(split_nodes(data).test_mask.sum()) == 4
+    data.val_mask = torch.ones(3, dtype=torch.bool)
+    with pytest.raises(GraphError, match="val_mask: expected length 20"):
+        split_nodes(data)
 
 
 def test_an_unknown_kind_of_split() -> None:

@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 
 from qpignn import make_view
 from qpignn.data.views import induced_subgraph
-from qpignn.errors import SplitError, UnknownNameError
+from qpignn.errors import GraphError, SplitError, UnknownNameError
 
 
 @pytest.fixture
@@ -71,8 +71,10 @@ def test_sparse_features_stay_sparse(split_graph: Data) -> None:
 
 def test_a_subgraph_carries_every_node_column(split_graph: Data) -> None:
     split_graph.node_weight = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    split_graph.num_nodes = 4
     part = induced_subgraph(split_graph, torch.tensor([True, False, False, True]))
     assert part.node_weight.tolist() == [1.0, 4.0]
+    assert part.num_nodes == 2
     assert part.edge_index.shape == (2, 0)
     assert part.test_mask.tolist() == [False, True]
 
@@ -80,6 +82,10 @@ def test_a_subgraph_carries_every_node_column(split_graph: Data) -> None:
 def test_views_need_a_split_with_labels(path_graph: Data) -> None:
     with pytest.raises(SplitError, match=r"split_nodes\(...\)"):
         make_view(path_graph)
+    overlapping = Data(**path_graph.to_dict())
+    overlapping.train_mask = overlapping.test_mask = torch.ones(4, dtype=torch.bool)
+    with pytest.raises(GraphError, match="train_mask and test_mask share 4 nodes"):
+        make_view(overlapping)
     path_graph.train_mask = torch.tensor([True, True, True, False])
     path_graph.test_mask = ~path_graph.train_mask  # node 3 has no target
     with pytest.raises(SplitError, match="got 3 given and 0 test nodes"):

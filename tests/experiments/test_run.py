@@ -73,5 +73,5 @@ def test_interrupted_cells_are_not_results(store: Store, monkeypatch: pytest.Mon
 
 
 def test_jobs_are_counted_from_one(store: Store) -> None:
-    with pytest.raises(SettingError, match="jobs: expected 1 or more, got 0"):
+    with pytest.raises(SettingError, match="jobs: expected a whole number from 1 up, got 0"):
         run_cells([], store, jobs=0)

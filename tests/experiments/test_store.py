@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sqlite3
 import threading
 from pathlib import Path
 
@@ -45,4 +46,12 @@ def test_a_file_that_is_something_else(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database, but long enough to look like a file of some kind" * 20)
     with pytest.raises(ReadError, match=r"notes\.txt: expected a results file of qpignn"):
+        Store(path)
+
+
+def test_a_database_of_something_else(tmp_path: Path) -> None:
+    path = tmp_path / "other.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE results (name TEXT)")
+    with pytest.raises(ReadError, match=r"other\.sqlite: expected a results file of qpignn"):
         Store(path)

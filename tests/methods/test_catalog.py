@@ -12,5 +12,11 @@ def test_methods_by_name_in_both_forms() -> None:
 def test_unknown_methods_and_settings() -> None:
     with pytest.raises(UnknownNameError, match="unknown method 'qpi_gnn': did you mean qpignn"):
         make_method("qpi_gnn")
+    with pytest.raises(
+        UnknownNameError, match="unknown protocol 'correct': did you mean corrected"
+    ):
+        make_method("qpignn", "correct")
+    with pytest.raises(SettingError, match="epochs: expected a whole number from 1 up, got 0"):
+        make_method("qpignn", epochs=0)
     with pytest.raises(SettingError, match="method 'qpignn' has no setting 'width_lambda'"):
         make_method("qpignn", width_lambda=1)

@@ -11,7 +11,14 @@ from sklearn.base import clone
 from torch_geometric.data import Data
 
 from qpignn import check_graph, load_method, make_method, split_nodes
-from qpignn.errors import ArrayError, GraphError, NotFittedError, SettingError
+from qpignn.errors import (
+    ArrayError,
+    GraphError,
+    NotFittedError,
+    SettingError,
+    SplitError,
+    TrainingError,
+)
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.catalog import METHODS
 
@@ -116,9 +123,47 @@ def test_sparse_features_work(name: str, graph: Data) -> None:
         fitted.predict_interval(graph)
 
 
-def test_no_edges_and_few_nodes(name: str, graph: Data) -> None:
-    lonely = Data(x=graph.x, y=graph.y, edge_index=torch.empty((2, 0), dtype=torch.long))
+@pytest.mark.parametrize("labels", [2, 5, 110])
+def test_no_edges_and_few_labels(name: str, graph: Data, labels: int) -> None:
+    y = graph.y.clone()
+    y[labels + 10 :] = float("nan")
+    lonely = Data(x=graph.x, y=y, edge_index=torch.empty((2, 0), dtype=torch.long))
     assert len(make(name).fit(lonely).predict_interval(lonely)) == 120
+
+
+def test_a_graph_with_a_test_mask_only_is_not_fitted_on_it(name: str, graph: Data) -> None:
+    bare = Data(x=graph.x, y=graph.y, edge_index=graph.edge_index, test_mask=graph.test_mask)
+    spoilt = Data(**bare.to_dict())
+    spoilt.y = torch.where(graph.test_mask, 1e6, graph.y)
+    assert same(make(name).fit(bare), make(name).fit(spoilt), bare)
+    with pytest.raises(SplitError, match="apart from the graph's test_mask, got"):
+        make(name).fit(bare, graph.test_mask)
+
+
+def test_settings_changed_after_a_fit_do_not_relabel_it(
+    name: str, graph: Data, tmp_path: Path
+) -> None:
+    fitted = make(name).fit(graph)
+    fitted.set_params(confidence_level=0.5, hidden=8)
+    assert fitted.predict_interval(graph).confidence_level == 0.9
+    fitted.save(tmp_path)
+    assert load_method(tmp_path).get_params()["confidence_level"] == 0.9
+
+
+def test_a_failed_fit_is_no_fit(name: str, graph: Data) -> None:
+    method = make(name, lr=1e30)
+    with pytest.raises(TrainingError):
+        method.fit(graph)
+    with pytest.raises(NotFittedError, match="call fit first"):
+        method.predict_interval(graph)
+
+
+def test_numpy_numbers_as_settings(name: str, graph: Data, tmp_path: Path) -> None:
+    method = make_method(
+        name, epochs=np.int64(3), seed=np.int64(1), confidence_level=np.float32(0.5)
+    ).fit(graph)
+    method.save(tmp_path)
+    assert load_method(tmp_path).get_params()["seed"] == 1
 
 
 def test_a_graph_without_targets_can_be_predicted(name: str, graph: Data) -> None:
@@ -170,5 +215,5 @@ def test_masks_that_do_not_fit(name: str, graph: Data, mask: torch.Tensor) -> No
 
 
 def test_no_label_among_the_given_nodes(name: str, graph: Data) -> None:
-    with pytest.raises(GraphError, match="at least one labelled node"):
+    with pytest.raises(SplitError, match="112 nodes are labelled, but the mask gives none"):
         make(name).fit(graph, graph.y.isnan())

@@ -21,7 +21,7 @@ def test_two_files_one_readable(saved: Path) -> None:
     assert sorted(path.name for path in saved.iterdir()) == ["model.json", "model.safetensors"]
     description = json.loads((saved / "model.json").read_text())
     assert description["settings"]["epochs"] == 2
-    assert description["feature_names"] == ["x0", "x1", "x2", "x3", "x4"]
+    assert description["names"] == ["x0", "x1", "x2", "x3", "x4"]
     assert set(description["versions"]) == {"qpignn", "torch"}
 
 
@@ -97,3 +97,11 @@ def test_saving_again_replaces(saved: Path) -> None:
     QpiGNN(epochs=3).fit(load_dataset("basic", nodes=50)).save(saved)
     assert QpiGNN.load(saved).epochs == 3
     assert len(list(saved.iterdir())) == 2
+
+
+def test_a_setting_that_cannot_be_saved_destroys_nothing(saved: Path) -> None:
+    method = QpiGNN.load(saved)
+    method.fitted_.settings["seed"] = object()
+    with pytest.raises(TypeError, match="cannot be saved"):
+        method.save(saved)
+    assert QpiGNN.load(saved).epochs == 2

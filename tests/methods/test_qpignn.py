@@ -20,8 +20,9 @@ def judged(method: QpiGNN, name: str, seed: int = 0) -> tuple[float, float]:
 
 
 def test_auto_is_half_alpha() -> None:
-    assert QpiGNN(confidence_level=0.8).lambda_width_ == pytest.approx(0.1)
-    assert QpiGNN(lambda_width=0.3).lambda_width_ == 0.3
+    data = load_dataset("basic", nodes=50)
+    assert QpiGNN(0.8, epochs=1).fit(data).lambda_width_ == pytest.approx(0.1)
+    assert QpiGNN(lambda_width=0.3, epochs=1).fit(data).lambda_width_ == 0.3
 
 
 def test_coverage_on_the_training_nodes_settles_at_the_wanted_one() -> None:
@@ -94,6 +95,9 @@ def test_the_published_variant() -> None:
     [
         {"lambda_width": -0.1},
         {"lambda_width": "tight"},
+        {"lambda_width": float("inf")},
+        {"lambda_width": float("nan")},
+        {"seed": -1},
         {"hidden": 0},
         {"layers": 1.5},
         {"dropout": 1.0},

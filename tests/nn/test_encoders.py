@@ -96,6 +96,17 @@ def test_dropout_acts_in_training_only_and_repeats_by_seed() -> None:
     assert torch.equal(first(operands), first(operands))
 
 
+def test_dropout_drops_its_share_and_keeps_the_mean() -> None:
+    encoder = SageEncoder(7, 16, 1, 0.25, torch.Generator().manual_seed(0))
+    ones = torch.ones(200_000)
+    dropped = encoder._activated(ones.clone())
+    assert dropped.unique().tolist() == pytest.approx([0, 4 / 3])
+    assert (dropped == 0).float().mean().item() == pytest.approx(0.25, abs=0.004)  # 4 errors
+    assert dropped.mean().item() == pytest.approx(1, abs=0.006)
+    together = (dropped.reshape(-1, 8) == 0).float().mean(dim=0)  # every byte of a word alike
+    assert together.tolist() == pytest.approx([0.25] * 8, abs=0.011)
+
+
 def test_initial_weights_have_the_default_bounds() -> None:
     layer = SageLayer(100, 50, torch.Generator().manual_seed(0))
     for weight in layer.parameters():

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from qpignn.errors import ReadError, UnknownNameError
+from qpignn.errors import ReadError, SettingError, UnknownNameError
 from qpignn.reports.tables import against, over_seeds
 
 
@@ -38,6 +38,12 @@ def test_differences_to_a_published_table(tmp_path: Path) -> None:
     assert table["mpiw_difference"].tolist() == pytest.approx([-0.3])
     with pytest.raises(UnknownNameError, match="unknown model 'C'"):
         against(ROWS, path, "C")
+    with pytest.raises(SettingError, match="one method at one level"):
+        against([*ROWS, {**ROWS[0], "confidence_level": 0.5}], path, "A")
+    with pytest.raises(SettingError, match="has none of the data sets 'ba'"):
+        against(ROWS[2:], path, "A")
+    with pytest.raises(ReadError, match=r"absent\.csv: expected a CSV of published figures"):
+        against(ROWS, tmp_path / "absent.csv", "A")
     path.write_text("name,value\n")
     with pytest.raises(ReadError, match="expected the columns"):
         against(ROWS, path, "A")

@@ -6,5 +6,7 @@ def test_held_out_scores_are_a_column_only_where_there_are_some() -> None:
     assert list(history.to_frame().columns) == ["loss", "coverage", "width"]
     history.held_out = [4.0, 3.0]
     assert history.to_frame()["held_out"].tolist() == [4.0, 3.0]
+    history.held_out.pop()  # interrupted between the two
+    assert history.to_frame()["held_out"].isna().tolist() == [False, True]
     assert history.to_frame().index.name == "epoch"
     assert len(history) == 2

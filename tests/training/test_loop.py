@@ -113,6 +113,26 @@ def test_interrupting_before_anything_was_learnt_goes_through() -> None:
         train(Point(), measure, TrainingSettings(epochs=9, lr=0.1))
 
 
+def test_interrupting_before_the_first_step_goes_through() -> None:
+    net = Point()
+
+    class Stop(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: torch.Tensor) -> torch.Tensor:
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
+            raise KeyboardInterrupt
+
+    def measure() -> Measured:
+        measured = net.measure()
+        return Measured(Stop.apply(measured.loss), measured.lower, measured.upper, measured.y)
+
+    with pytest.raises(KeyboardInterrupt):
+        train(net, measure, TrainingSettings(epochs=9, lr=0.1))
+
+
 def test_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     net = Point()
     train(net, net.measure, TrainingSettings(epochs=3, lr=0.1, verbose=True))

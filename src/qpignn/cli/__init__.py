@@ -55,6 +55,11 @@ def main() -> None:
             raise
         typer.secho(f"error: {error}", fg="red", err=True)
         sys.exit(2)
+    except OSError as error:  # a full disk, a read-only folder: the machine's, not a bug
+        if os.environ.get("QPIGNN_DEBUG"):
+            raise
+        typer.secho(f"error: {error}", fg="red", err=True)
+        sys.exit(2)
     except KeyboardInterrupt:
         typer.secho("interrupted", fg="red", err=True)
         sys.exit(130)

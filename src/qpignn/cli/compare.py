@@ -7,9 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from qpignn.cli.model import Json
-from qpignn.cli.output import counting, print_json, print_table, say
-from qpignn.errors import SettingError
+from qpignn.cli.output import Json, check_output, counting, print_json, print_table, say
 
 
 def compare(
@@ -17,8 +15,10 @@ def compare(
     methods: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "qpignn",
     seeds: Annotated[int, typer.Option(help="How many seeds (published: runs).")] = 5,
     protocol: Annotated[str, typer.Option(help="corrected or published.")] = "corrected",
-    view: Annotated[str, typer.Option(help="transductive, inductive, isolated.")] = "transductive",
-    split: Annotated[str, typer.Option(help="random, degree, community.")] = "random",
+    view: Annotated[
+        str | None, typer.Option(help="transductive (default), inductive, isolated.")
+    ] = None,
+    split: Annotated[str | None, typer.Option(help="random (default), degree, community.")] = None,
     confidence: Annotated[str, typer.Option(help="Wanted coverages, by commas.")] = "0.9",
     lambda_width: Annotated[
         str | None, typer.Option(help="Width penalty: a number or auto.")
@@ -51,21 +51,26 @@ def compare(
     from qpignn.experiments.store import Store
     from qpignn.intervals import check_level
     from qpignn.methods.catalog import METHODS
+    from qpignn.reports.tables import published_model
 
     settings: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
     if lambda_width is not None:
-        settings["lambda_width"] = _number_or_word(lambda_width)
+        settings["lambda_width"] = _number(lambda_width)
     cells = grid(
         _datasets(datasets),
-        list(METHODS) if methods == "all" else methods.split(","),
+        list(METHODS) if methods == "all" else _names(methods),
         seeds,
         protocol=protocol,
         view=view,
         split=split,
-        confidence_levels=[check_level(level, "--confidence") for level in confidence.split(",")],  # type: ignore[arg-type]
+        confidence_levels=[check_level(_number(c), "--confidence") for c in _names(confidence)],
         settings=settings,
     )
-    store = Store(out or cache_folder() / "results.sqlite")
+    if against is not None:
+        published_model(against, against_model)  # a wrong name should not wait for the training
+    out = out or cache_folder() / "results.sqlite"
+    check_output(out, folder=False)
+    store = Store(out)
     torch.set_num_threads(1)  # as in the other processes, so that seconds compare
     with counting("cells", len(cells)) as done:
         found = 0 if fresh else len(store.get(cells))
@@ -95,7 +100,7 @@ def _datasets(wanted: str) -> list[str]:
     from qpignn.data.catalog import BENCHMARK, find_dataset, why_missing
 
     if wanted != "all":
-        return [find_dataset(name).name for name in wanted.split(",")]
+        return [find_dataset(name).name for name in _names(wanted)]
     here = []
     for name, entry in BENCHMARK.items():
         reason = why_missing(entry)
@@ -106,41 +111,42 @@ def _datasets(wanted: str) -> list[str]:
     return here
 
 
-def _number_or_word(value: str) -> float | str:
+def _names(words: str) -> list[str]:
+    return [word.strip() for word in words.split(",") if word.strip()]
+
+
+def _number(word: str) -> float | str:
     try:
-        return float(value)
+        return float(word)
     except ValueError:
-        if value != "auto":
-            raise SettingError(
-                f"--lambda-width: expected a number or auto, got {value!r}"
-            ) from None
-        return value
+        return word
 
 
 def _print_rows(rows: list[dict[str, Any]], protocol: str) -> None:
     from qpignn.reports.tables import over_seeds
 
-    table = over_seeds(rows).fillna(0.0)
+    table = over_seeds(rows)
     shown = [
         (
             line["dataset"],
             line["method"],
             f"{line['confidence_level']:g}",
             *(
-                f"{line[f'{name}_mean']:.3f} ± {line[f'{name}_std']:.3f}"
+                f"{line[f'{name}_mean']:.3f}"
+                + (f" ± {line[f'{name}_std']:.3f}" if line["seeds"] > 1 else "")
                 for name in ("picp", "mpiw", "winkler")
             ),
             f"{line['fit_seconds_mean']:.1f}",
         )
         for line in table.to_dict("records")
     ]
-    title = f"protocol {protocol}, mean ± deviation over {rows_per_group(table)} seeds"
+    title = f"protocol {protocol}, mean ± deviation over {_seeds(table)} seeds"
     headings = ("data set", "method", "wanted", "PICP", "MPIW", "Winkler", "seconds")
     print_table(title, headings, shown)
 
 
-def rows_per_group(table: Any) -> str:
-    """Say over how many seeds each line averages."""
+def _seeds(table: Any) -> str:
+    """Over how many seeds each line averages."""
     low, high = int(table["seeds"].min()), int(table["seeds"].max())
     return str(low) if low == high else f"{low} to {high}"
 

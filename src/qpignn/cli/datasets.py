@@ -6,16 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qpignn.cli.output import print_json, print_table, say
+from qpignn.cli.output import Json, print_json, print_table, say
 
 if TYPE_CHECKING:
     from qpignn.data.catalog import Dataset
 
 
 def datasets(
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document on stdout.")
-    ] = False,
+    as_json: Json = False,
     check: Annotated[
         bool, typer.Option("--check", help="Load each set that is here and verify its counts.")
     ] = False,

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from qpignn.cli.model import Json
-from qpignn.cli.output import print_json, print_metrics, print_table, say
+from qpignn.cli.output import Json, check_output, print_json, print_metrics, print_table, say
 from qpignn.files import replace_file
 
 
@@ -30,6 +29,7 @@ def demo(
     from qpignn.metrics import summary
     from qpignn.reports.figures import interval_band, save_figure
 
+    check_output(out, folder=True)
     data = split_nodes(load_dataset("er"), seed=seed)
     view = make_view(data)
     say("data: an Erdős–Rényi graph of 1,000 nodes whose target follows the degree; 200 held out")
@@ -37,7 +37,6 @@ def demo(
     intervals = model.predict_interval(view.predict, view.test_mask)
     given = view.fit.y[~view.fit.y.isnan()]
     figures = summary(intervals, view.y_test, y_given=given)
-    out.mkdir(parents=True, exist_ok=True)
     frame = intervals.to_frame().assign(target=view.y_test.numpy())
     replace_file(out / "intervals.csv", frame.to_csv(index=False).encode())
     save_figure(interval_band(view.y_test, intervals), out / "intervals.png")

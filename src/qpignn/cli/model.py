@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qpignn.cli.output import print_json, print_metrics, say
+from qpignn.cli.output import Json, check_output, print_json, print_metrics, say
 from qpignn.errors import ModelFileError, ReadError, SettingError
 from qpignn.files import replace_file
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from qpignn.intervals import Intervals
 
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder written by 'qpignn fit'.")]
 
 
@@ -54,13 +53,14 @@ def fit(
 
     Example: qpignn fit --nodes nodes.csv --edges edges.csv --target flow --out model
     """
-    from qpignn.data.graph import labelled
+    from qpignn.data.graph import given_nodes, labelled, test_nodes
     from qpignn.data.split import split_nodes
     from qpignn.data.storage import save_graph
-    from qpignn.data.views import make_view
+    from qpignn.data.views import hide_targets
     from qpignn.intervals import check_level
     from qpignn.methods.catalog import make_method
 
+    check_output(out, folder=True)
     check_level(confidence, "--confidence")
     if not 0 <= test_fraction < 1:
         raise SettingError(
@@ -85,8 +85,8 @@ def fit(
     )
     if split is None and test_fraction > 0:
         data = split_nodes(data, test=test_fraction, seed=seed)
-    judged = data.get("test_mask") is not None and bool(data.test_mask.any())
-    model.fit(make_view(data).fit if judged else data)
+    given, judged = given_nodes(data), test_nodes(data)
+    model.fit(hide_targets(data, given))
     if model.history_.stopped == "interrupted":
         say(f"interrupted after {len(model.history_)} epochs: keeping what was trained so far")
     model.save(out)
@@ -97,10 +97,8 @@ def fit(
         "folder": str(out),
         "nodes": data.x.shape[0],
         "labelled": known,
-        "given": int((labelled(data) & (data.train_mask | data.val_mask)).sum())
-        if judged
-        else known,
-        "test": int(data.test_mask.sum()) if judged else 0,
+        "given": int(given.sum()),
+        "test": int(judged.sum()),
         "epochs": len(model.history_),
         "stopped": model.history_.stopped,
     }
@@ -110,7 +108,7 @@ def fit(
         typer.echo(
             f"fitted on {report['given']:,} nodes in {report['epochs']} epochs; saved in {out}"
         )
-        if judged:
+        if report["test"]:
             typer.echo(f"next: qpignn evaluate {out}   (on {report['test']:,} held-out nodes)")
         typer.echo(f"next: qpignn predict {out} --out intervals.csv")
 
@@ -120,17 +118,17 @@ def evaluate(folder: Folder, as_json: Json = False) -> None:
 
     Example: qpignn evaluate model --json
     """
+    from qpignn.data.graph import given_nodes, test_nodes
     from qpignn.metrics import summary
 
     data, intervals = _load(folder)
-    if data.get("test_mask") is None or not bool(data.test_mask.any()):
+    test = test_nodes(data)
+    if not bool(test.any()):
         raise ModelFileError(
             f"{folder}: expected held-out nodes to judge on, got none; fit with --test-fraction 0.2"
         )
-    test = data.test_mask & ~data.y.isnan()
-    given = data.y[~test & ~data.y.isnan()]
     chosen = intervals.select(test.numpy())
-    figures = summary(chosen, data.y[test], y_given=given)
+    figures = summary(chosen, data.y[test], y_given=data.y[given_nodes(data)])
     if as_json:
         wanted = {"confidence_level": chosen.confidence_level, "n_test": int(test.sum())}
         print_json({**wanted, **figures})
@@ -145,6 +143,7 @@ def predict(
     nodes: Annotated[Path | None, typer.Option(help="Another node table to predict on.")] = None,
     edges: Annotated[Path | None, typer.Option(help="Its edge table.")] = None,
     only: Annotated[str, typer.Option(help="unlabelled or all nodes.")] = "unlabelled",
+    as_json: Json = False,
 ) -> None:
     """Write id, prediction, lower and upper for the unlabelled nodes, or for all.
 
@@ -158,13 +157,17 @@ def predict(
         raise SettingError(f"--only: expected unlabelled or all, got {only!r}")
     if out.suffix.lower() not in (".csv", ".parquet"):
         raise SettingError(f"--out: expected a file ending in .csv or .parquet, got {out}")
+    if edges is not None and nodes is None:
+        raise SettingError("--edges goes with --nodes: another graph needs both its tables")
+    check_output(out, folder=False)
     data, intervals = _load(folder, nodes, edges)
+    if nodes is not None and edges is None:
+        say("no --edges given: the new nodes are taken to have no neighbours")
     if only == "unlabelled":
         intervals = intervals.select((~labelled(data)).numpy())
         if not len(intervals):
             say("every node is labelled, so there is nothing to predict; use --only all")
     frame = intervals.to_frame()
-    out.parent.mkdir(parents=True, exist_ok=True)
     content = (
         frame.to_parquet()
         if out.suffix.lower() == ".parquet"
@@ -172,6 +175,9 @@ def predict(
     )
     replace_file(out, content)
     say(f"wrote {len(frame):,} intervals to {out}")
+    if as_json:
+        level = intervals.confidence_level
+        print_json({"file": str(out), "intervals": len(frame), "confidence_level": level})
 
 
 def _graph(
@@ -183,6 +189,8 @@ def _graph(
     if (dataset is None) == (nodes is None):
         raise SettingError("expected either --dataset NAME or --nodes FILE, got both or neither")
     if dataset is not None:
+        if edges is not None or roles["target"] is not None:
+            raise SettingError("--edges and --target go with --nodes, not with --dataset")
         return load_dataset(dataset)
     assert nodes is not None
     if roles["target"] is None:
@@ -200,7 +208,7 @@ def _load(
     model = load_method(folder)
     if nodes is None:
         data = load_graph(folder / "graph")
-        data.feature_names = model.feature_names_in_
+        data.feature_names = model.fitted_.names
     else:
         try:
             origin = json.loads((folder / "fit.json").read_text())
@@ -213,5 +221,5 @@ def _load(
         columns = read_table(nodes, text=[roles["id"]], encoding=roles["encoding"]).columns
         if roles["target"] not in columns:  # new nodes need not carry the column to be predicted
             roles["target"] = None
-        data = read_graph(nodes, edges, features=origin["features"], **roles)
+        data = read_graph(nodes, edges, features=origin["features"], need_target=False, **roles)
     return data, model.predict_interval(data)

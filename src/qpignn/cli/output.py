@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from pathlib import Path
+from typing import Annotated, Any
 
 import typer
+
+from qpignn.errors import SettingError
 
 
 def say(message: str) -> None:
@@ -66,6 +70,26 @@ def counting(what: str, total: int) -> Iterator[Callable[[str], None]]:
         yield lambda done: bar.update(task, advance=1, description=done)
 
 
+def in_words(value: float | None) -> str:
+    """Show a figure, or that there is none."""
+    return "–" if value is None else f"{value:.4g}"
+
+
+def check_output(path: Path, *, folder: bool) -> None:
+    """Raise if results could not be written there, before any work is done for them."""
+    there = path if folder else path.parent
+    if (folder and path.is_file()) or (not folder and path.is_dir()):
+        raise SettingError(f"{path}: expected a {'folder' if folder else 'file'}, got the other")
+    try:
+        there.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SettingError(f"{path}: cannot be written: {error.strerror}") from error
+    if not os.access(there, os.W_OK):
+        raise SettingError(f"{path}: cannot be written: the folder {there} is read-only")
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+
 METRICS = {
     "picp": "coverage (PICP)",
     "mpiw": "mean width (MPIW), in train ranges",
@@ -78,7 +102,7 @@ METRICS = {
 }
 
 
-def print_metrics(title: str, figures: dict[str, float]) -> None:
+def print_metrics(title: str, figures: dict[str, float | None]) -> None:
     """Print a result's metrics in words."""
-    rows = [(words, f"{figures[name]:.4g}") for name, words in METRICS.items()]
+    rows = [(words, in_words(figures[name])) for name, words in METRICS.items()]
     print_table(title, ("metric", "value"), rows)

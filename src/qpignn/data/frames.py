@@ -37,6 +37,7 @@ def from_frames(
     node_weight: str | None = None,
     split: str | None = None,
     directed: bool = False,
+    need_target: bool = True,
 ) -> Data:
     """Make a graph from a table of nodes and a table of edges.
 
@@ -52,6 +53,9 @@ def from_frames(
         split: column saying ``train``, ``validation`` or ``test``; blank = none of them.
         directed: keep edges one way (from the first end to the second). By default an edge joins
             both ways. Self-loops are dropped and repeated edges merged either way.
+        need_target: whether labelled nodes are required (yes to fit, no to predict).
+
+    Features are float32, or float64 where float32 would lose digits that tell nodes apart.
 
     Raises:
         GraphError: naming the column, the node and what to do.
@@ -63,13 +67,19 @@ def from_frames(
     others = [column for column in nodes.columns if column not in taken]
     columns = list(features) if features is not None else others
     _need_columns("node", nodes, columns)
+    other_roles = [column for column in columns if column in taken]
+    if other_roles or len(set(columns)) < len(columns):
+        raise GraphError(
+            f"features: expected each column once and none that has another role, got "
+            f"{listed(other_roles or columns)}"
+        )
     if not columns:
         raise GraphError(
             f"expected at least one feature column besides {listed(taken)}, got none; add one, "
             f"for instance each node's degree"
         )
     table = [_numbers(nodes[column], ids, f"feature column {column!r}") for column in columns]
-    out = Data(x=torch.from_numpy(np.column_stack(table).astype(np.float32)))
+    out = Data(x=_compact(np.column_stack(table)))
     out.node_id, out.feature_names = ids.to_numpy(), [str(column) for column in columns]
     if target is not None:
         out.y = torch.from_numpy(_numbers(nodes[target], ids, f"target column {target!r}", True))
@@ -83,7 +93,15 @@ def from_frames(
     out.edge_index, merged = simple_edges(ends, len(nodes), weight_values, directed=directed)
     if merged is not None:
         out.edge_weight = merged
-    return check_graph(out, need_target=target is not None)
+    return check_graph(out, need_target=need_target and target is not None)
+
+
+def _compact(x: npt.NDArray[np.float64]) -> Tensor:
+    with np.errstate(over="ignore", invalid="ignore"):
+        small = x.astype(np.float32)
+        lost = np.abs(small - x).max(axis=0) > 1e-4 * x.std(axis=0)
+    varies = (x != x[:1]).any(axis=0)
+    return torch.from_numpy(x if bool((lost & varies).any()) else small)
 
 
 def _id_index(nodes: pd.DataFrame, id: str | None) -> pd.Index:
@@ -118,8 +136,10 @@ def _numbers(
             f"{what}: expected numbers, got dates; turn them into a number that matters, such as "
             f"days since an event or the month"
         )
+    column = column.astype(object)
+    column = column.mask(column.map(lambda value: isinstance(value, str) and not value.strip()))
     try:
-        values = pd.to_numeric(column.astype(object), errors="coerce")
+        values = pd.to_numeric(column, errors="coerce")
     except TypeError as error:  # lists, dictionaries and other things that are no number at all
         raise GraphError(f"{what}: expected numbers, got {error}") from error
     text = (values.isna() & column.notna()).to_numpy()
@@ -127,8 +147,13 @@ def _numbers(
         row = int(np.flatnonzero(text)[0])
         raise GraphError(
             f"{what}: expected numbers, got {column.iloc[row]!r} at node {ids[row]!r} "
-            f"({int(text.sum())} such values); encode the column as numbers or leave it out "
-            f"with features=[...]"
+            f"({int(text.sum())} such values); "
+            + (
+                "leave unknown targets blank"
+                if blanks
+                else "encode the column as numbers or leave "
+            )
+            + ("" if blanks else "it out with features=[...]")
         )
     if not blanks and values.isna().any():
         row = int(np.flatnonzero(values.isna())[0])
@@ -216,17 +241,16 @@ def from_networkx(
     if "id" in nodes:  # an attribute called id is not the node's name
         nodes = nodes.rename(columns={"id": "id_attribute"})
     links = list(graph.edges(data=edge_weight) if edge_weight else graph.edges())
-    columns = ["source", "target", *([edge_weight] if edge_weight else [])]
     edges = None
     if links:
-        parts = zip(*links, strict=True)
-        edges = pd.DataFrame({name: list(p) for name, p in zip(columns, parts, strict=True)})
+        parts = [pd.Series(list(part)) for part in zip(*links, strict=True)]
+        edges = pd.concat(parts, axis=1, keys=["from", "to", "weight"][: len(parts)])
     return from_frames(
         nodes,
         edges,
         target=target,
         features=features,
-        edge_weight=edge_weight if links else None,
+        edge_weight="weight" if links and edge_weight else None,
         node_weight=node_weight,
         split=split,
         directed=graph.is_directed(),

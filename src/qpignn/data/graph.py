@@ -21,6 +21,7 @@ from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 
 from qpignn.data.matrix import all_finite, is_sparse, stored_values
 from qpignn.errors import GraphError, listed
+from qpignn.intervals import as_ids
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 
@@ -51,12 +52,15 @@ def check_graph(data: Data, *, need_target: bool = True) -> Data:
     for name, length in (("edge_weight", out.edge_index.shape[1]), ("node_weight", nodes)):
         if data.get(name) is not None:
             out[name] = _checked_weight(name, data[name], length)
+    if out.get("node_weight") is not None and not bool((out.node_weight > 0).any()):
+        raise GraphError("node_weight: expected some weight above 0, got zeros only")
     for name in MASKS:
         if data.get(name) is not None:
             out[name] = _checked_mask(name, data[name], nodes)
     _check_disjoint(out)
     if data.get("node_id") is not None:
-        check_ids(pd.Index(data.node_id, tupleize_cols=False), nodes)
+        out.node_id = as_ids(data.node_id)
+        check_ids(pd.Index(out.node_id, tupleize_cols=False), nodes)
     names = data.get("feature_names")
     if names is not None and len(names) != out.x.shape[1]:
         raise GraphError(
@@ -205,7 +209,25 @@ def labelled(data: Data) -> Tensor:
 def node_ids(data: Data) -> npt.NDArray[Any]:
     """Return the user's ids, or row numbers where the graph carries none."""
     ids = data.get("node_id")
-    return np.arange(data.x.shape[0]) if ids is None else np.asarray(ids)
+    return np.arange(data.x.shape[0]) if ids is None else as_ids(ids)
+
+
+def given_nodes(data: Data) -> Tensor:
+    """Labelled nodes whose targets a method may use.
+
+    Those of ``train_mask`` and ``val_mask``; where the graph has neither, all outside its
+    ``test_mask``.
+    """
+    masks = [data[name] for name in ("train_mask", "val_mask") if data.get(name) is not None]
+    if masks:
+        return torch.stack(masks).any(dim=0) & labelled(data)
+    return labelled(data) & ~test_nodes(data)
+
+
+def test_nodes(data: Data) -> Tensor:
+    """Labelled nodes that a method is judged on: those of ``test_mask``."""
+    mask = data.get("test_mask")
+    return torch.zeros_like(labelled(data)) if mask is None else mask & labelled(data)
 
 
 def simple_edges(

@@ -71,7 +71,7 @@ def read_table(path: str | Path, *, text: Any = (), encoding: str = "utf-8") -> 
         raise ReadError(
             f"{path}: expected a header line with column names, got no columns"
         ) from error
-    except (ValueError, OSError) as error:  # parser and Arrow errors are ValueErrors
+    except (ValueError, OSError, EOFError) as error:  # parser and Arrow errors are ValueErrors
         raise ReadError(f"{path}: cannot be read as a table: {error}") from error
 
 
@@ -82,7 +82,8 @@ def _read_text(path: Path, text: Any, encoding: str) -> pd.DataFrame:
     with opener(path, "rt", encoding=encoding, newline="") as file:
         header = file.readline()
     delimiter = max(",;\t|", key=header.count)
-    columns = list(pd.read_csv(path, nrows=0, encoding=encoding, sep=delimiter).columns)
+    found = pd.read_csv(path, nrows=0, encoding=encoding, sep=delimiter).columns
+    columns = [str(name).strip() for name in found]
     kept = {
         columns[name] if isinstance(name, int) and name < len(columns) else name for name in text
     }
@@ -90,6 +91,8 @@ def _read_text(path: Path, text: Any, encoding: str) -> pd.DataFrame:
         path,
         sep=delimiter,
         encoding=encoding,
+        header=0,
+        names=columns,
         dtype={name: str for name in columns if name in kept},
         keep_default_na=False,
         na_values={name: [""] if name in kept else BLANKS for name in columns},

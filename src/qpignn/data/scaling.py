@@ -59,8 +59,8 @@ class Scaler:
             )
         if is_sparse(x) and bool((self.shift != 0).any()):
             raise ArrayError(
-                "expected dense features: this scaler shifts columns, which a sparse matrix "
-                "cannot hold; it was fitted on dense ones"
+                "expected dense features: this scaler shifts columns, which would fill a sparse "
+                "matrix; fit it on sparse features without negative values"
             )
 
 

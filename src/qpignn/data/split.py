@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
-from qpignn.data.graph import labelled
+from qpignn.data.graph import check_graph, labelled
 from qpignn.errors import SplitError, one_of
 from qpignn.randomness import numpy_rng
 
@@ -30,7 +30,7 @@ def split_nodes(
     """Return the graph with ``train_mask``, ``val_mask`` and ``test_mask`` over its labelled nodes.
 
     Args:
-        data: a checked graph.
+        data: the graph.
         test, validation: shares of the labelled nodes; the rest is train.
         by: ``random``; ``degree`` (test nodes are those with most neighbours, then validation);
             ``community`` (test nodes are whole communities found by Louvain, in random order; only
@@ -38,6 +38,7 @@ def split_nodes(
         seed: decides the draw, the ties and the order of communities.
     """
     one_of("split", by, ORDERS)
+    data = check_graph(data, need_target=False)
     for name, share in (("test", test), ("validation", validation)):
         if not 0 <= share < 1:
             raise SplitError(f"{name}: expected a share from 0 to below 1, got {share!r}")

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import subgraph
 
-from qpignn.data.graph import MASKS, labelled, node_ids
+from qpignn.data.graph import MASKS, check_graph, given_nodes, node_ids, test_nodes
 from qpignn.data.matrix import select_rows
 from qpignn.errors import SplitError, one_of
 
@@ -43,14 +43,10 @@ def make_view(data: Data, kind: str = "transductive") -> View:
     ``isolated``: fit on that subgraph, predict on the separate subgraph of the test nodes.
     """
     one_of("view", kind, VIEWS)
-    if any(data.get(name) is None for name in ("train_mask", "test_mask")):
-        raise SplitError(
-            "expected a graph with train_mask and test_mask; make them with split_nodes(...)"
-        )
-    given = data.train_mask & labelled(data)
-    if data.get("val_mask") is not None:
-        given = given | (data.val_mask & labelled(data))
-    test = data.test_mask & labelled(data)
+    data = check_graph(data, need_target=False)
+    if data.get("test_mask") is None:
+        raise SplitError("expected a graph with a test_mask; make one with split_nodes(...)")
+    given, test = given_nodes(data), test_nodes(data)
     if not bool(given.any()) or not bool(test.any()):
         raise SplitError(
             f"expected labelled nodes on both sides of the split, got {int(given.sum())} given and "
@@ -71,7 +67,7 @@ def hide_targets(data: Data, keep: Tensor) -> Data:
 
 def induced_subgraph(data: Data, keep: Tensor) -> Data:
     """Return the subgraph of the nodes in a boolean mask, in their order; sparse ``x`` works."""
-    out = Data(**data.to_dict())
+    out = Data(**{name: value for name, value in data.to_dict().items() if name != "num_nodes"})
     out.x = select_rows(data.x, keep)
     out.edge_index, weight = subgraph(
         keep,

@@ -10,18 +10,18 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
-from qpignn.data.catalog import PROTOCOLS, load_dataset
+from qpignn.data.catalog import PROTOCOLS, find_dataset, load_dataset
 from qpignn.data.split import ORDERS, split_nodes
 from qpignn.data.views import VIEWS, make_view
-from qpignn.errors import SettingError, one_of
-from qpignn.experiments.published import published_view, published_weights
+from qpignn.errors import SettingError, one_of, whole_number
+from qpignn.experiments.published import TEST_SHARE, published_view, start_as_published
 from qpignn.methods.catalog import make_method
 from qpignn.metrics import summary
 
-TEST_SHARE = 0.2
-DEPENDS_ON = ("data", "intervals.py", "methods", "metrics.py", "nn", "objectives", "training")
+ONLY_SHOWS = ("cli", "reports")  # rooms whose code cannot change a figure
 
 
 @dataclass(frozen=True)
@@ -58,8 +58,7 @@ class Cell:
         method = make_method(self.method, self.protocol, **settings)
         if self.protocol == "published":
             view, stream = published_view(self.dataset)
-            columns = view.fit.x.shape[1]
-            method.start_from(published_weights(stream, self.seed, columns, method.hidden))
+            start_as_published(method, view, stream, self.seed)
         else:
             data = load_dataset(self.dataset)
             data = split_nodes(data, test=TEST_SHARE, by=self.split, seed=self.seed)
@@ -95,42 +94,48 @@ def grid(
     seeds: int,
     *,
     protocol: str = "corrected",
-    view: str = "transductive",
-    split: str = "random",
+    view: str | None = None,
+    split: str | None = None,
     confidence_levels: Iterable[float] = (0.9,),
     settings: dict[str, Any] | None = None,
 ) -> list[Cell]:
     """Return every combination; names and settings are checked before anything trains."""
     one_of("protocol", protocol, PROTOCOLS)
-    if protocol == "published":
-        view, split = "isolated", "random"  # what the authors' code did, and nothing else
+    only = {"published": ("isolated", "random")}.get(protocol)  # what the authors' code did
+    if only and ((view or only[0]), (split or only[1])) != only:
+        raise SettingError(
+            f"the published protocol has the view {only[0]} and the split {only[1]} only, "
+            f"got {view} and {split}"
+        )
+    view, split = only or (view or "transductive", split or "random")
     one_of("view", view, VIEWS)
     one_of("split", split, ORDERS)
-    if seeds < 1:
-        raise SettingError(f"seeds: expected 1 or more, got {seeds}")
-    methods = list(methods)
-    for method in methods:
-        make_method(method, protocol, **(settings or {}))
+    whole_number("seeds", seeds)
+    datasets, methods = ([*dict.fromkeys(names)] for names in (datasets, methods))
+    levels = [*dict.fromkeys(confidence_levels)]
+    for name in datasets:
+        find_dataset(name)
+    for method, level in itertools.product(methods, levels):
+        make_method(method, protocol, confidence_level=level, **(settings or {}))
     return [
         Cell(dataset, method, seed, protocol, view, split, level, settings or {})
         for dataset, method, level, seed in itertools.product(
-            datasets, methods, confidence_levels, range(seeds)
+            datasets, methods, levels, range(seeds)
         )
     ]
 
 
 @lru_cache(maxsize=1)
 def code_digest() -> str:
-    """Digest of the source files whose change could change a figure."""
+    """Digest of this package's source files whose change could change a figure."""
+    return digest_of(Path(str(files("qpignn"))))
+
+
+def digest_of(package: Path) -> str:
+    """Digest of a package's files, without those of the rooms that only show results."""
     digest = hashlib.sha256()
-    package = files("qpignn")
-    for name in DEPENDS_ON:
-        for path in sorted(_python_files(package / name), key=str):
-            digest.update(path.read_bytes())
+    for path in sorted(package.rglob("*.py")):
+        inside = path.relative_to(package)
+        if inside.parts[0] not in ONLY_SHOWS:
+            digest.update(inside.as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()
-
-
-def _python_files(place: Any) -> list[Any]:
-    if place.is_file():
-        return [place] if place.name.endswith(".py") else []
-    return [file for inside in place.iterdir() for file in _python_files(inside)]

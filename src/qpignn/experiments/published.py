@@ -18,6 +18,8 @@ from qpignn.data.catalog import find_dataset, load_dataset
 from qpignn.data.matrix import select_rows
 from qpignn.data.sources.synthetic import PUBLISHED_SEED
 from qpignn.data.views import View
+from qpignn.methods.base import IntervalMethod
+from qpignn.methods.net import NetMethod
 from qpignn.randomness import LegacyStreams
 
 TEST_SHARE = 0.2
@@ -36,6 +38,15 @@ def published_view(dataset: str) -> tuple[View, torch.Generator]:
     y_test = predict.y
     predict.y = torch.full_like(y_test, float("nan"))
     return View(fit, predict, torch.ones(len(test), dtype=torch.bool), y_test), streams.torch
+
+
+def start_as_published(
+    method: IntervalMethod, view: View, stream: torch.Generator, run: int
+) -> None:
+    """Let the next fit begin at the initial weights of a run (runs count from 0)."""
+    assert isinstance(method, NetMethod)
+    weights = published_weights(stream, run, view.fit.x.shape[1], method.hidden)
+    method.start_from(weights)
 
 
 def published_weights(

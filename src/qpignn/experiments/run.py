@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from qpignn.errors import SettingError
+from qpignn.errors import whole_number
 from qpignn.experiments.cell import Cell
 from qpignn.experiments.store import Store
 
@@ -47,8 +47,7 @@ def run_cells(
         fresh: run all, found or not.
         on_done: called after each cell, with the error's words if it failed.
     """
-    if jobs < 1:
-        raise SettingError(f"jobs: expected 1 or more, got {jobs}")
+    whole_number("jobs", jobs)
     known = {} if fresh else store.get(cells)
     missing = [cell for cell in cells if cell.key() not in known]
     outcome = Outcome([], reused=len(cells) - len(missing))

@@ -31,8 +31,15 @@ class Store:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with closing(self._connect()) as connection:
-            connection.execute(TABLE)
+        try:
+            with closing(self._connect()) as connection:
+                connection.execute(TABLE)
+                connection.execute("SELECT key, cell, row, version FROM results LIMIT 1")
+        except sqlite3.Error as error:
+            raise ReadError(
+                f"{self.path}: expected a results file of qpignn (SQLite), got {error}; "
+                f"name another file"
+            ) from error
 
     def get(self, cells: Iterable[Cell]) -> dict[str, dict[str, Any]]:
         """Return the rows that are there, by key."""
@@ -56,12 +63,6 @@ class Store:
             )
 
     def _connect(self) -> sqlite3.Connection:
-        try:
-            connection = sqlite3.connect(self.path, timeout=60)
-            connection.execute("PRAGMA journal_mode=WAL")
-        except sqlite3.DatabaseError as error:
-            raise ReadError(
-                f"{self.path}: expected a results file of qpignn (SQLite), got {error}; "
-                f"name another file"
-            ) from error
+        connection = sqlite3.connect(self.path, timeout=60)
+        connection.execute("PRAGMA journal_mode=WAL")
         return connection

@@ -7,6 +7,7 @@ Public methods check and translate; a method implements ``_fit``, ``_predict``, 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,12 +18,57 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 from torch_geometric.data import Data
 
-from qpignn.data.graph import MASKS, check_graph, labelled, node_ids
+from qpignn.data.graph import check_graph, given_nodes, labelled, node_ids, test_nodes
 from qpignn.data.matrix import is_sparse
 from qpignn.data.views import hide_targets
-from qpignn.errors import ArrayError, GraphError, ModelFileError, NotFittedError, listed
+from qpignn.errors import (
+    ArrayError,
+    GraphError,
+    ModelFileError,
+    NotFittedError,
+    SplitError,
+    listed,
+    whole_number,
+)
 from qpignn.intervals import Intervals, check_level
 from qpignn.methods.folder import read_folder, write_folder
+from qpignn.training.history import History
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a fit was made with; later changes of settings do not touch it."""
+
+    settings: dict[str, Any]
+    columns: int
+    names: list[str] | None
+    sparse: bool
+
+    def check(self, data: Data) -> None:
+        """Raise unless a graph has the feature columns of the fit."""
+        names = data.get("feature_names")
+        if self.names is not None and names is not None and list(names) != self.names:
+            missing = [name for name in self.names if name not in names]
+            unknown = [name for name in names if name not in self.names]
+            what = (
+                f"missing {listed(missing) or 'none'}, unknown {listed(unknown) or 'none'}"
+                if missing or unknown
+                else "the same ones in another order"
+            )
+            raise GraphError(
+                f"expected the {self.columns} feature columns of the fit ({listed(self.names)}), "
+                f"got {what}; give the graph the columns it was fitted with"
+            )
+        if data.x.shape[1] != self.columns:
+            raise GraphError(
+                f"expected {self.columns} feature columns as in the fit, got {data.x.shape[1]}"
+            )
+        if is_sparse(data.x) != self.sparse:
+            kinds = ("dense", "sparse")
+            raise GraphError(
+                f"expected {kinds[self.sparse]} features as in the fit, "
+                f"got {kinds[is_sparse(data.x)]} ones"
+            )
 
 
 class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
@@ -33,6 +79,8 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
 
     confidence_level: float
     seed: int
+    verbose: bool
+    history_: History
 
     def fit(self, data: Data, train_mask: Any = None) -> Self:
         """Learn from the given nodes.
@@ -40,26 +88,30 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         Args:
             data: a graph with targets on some nodes.
             train_mask: boolean, the nodes whose targets may be used; default the graph's own
-                ``train_mask`` and ``val_mask``, or every labelled node where it has none.
+                ``train_mask`` and ``val_mask``, or every labelled node outside its ``test_mask``.
                 Whatever the method holds out for itself comes from these.
         """
-        check_level(self.confidence_level)
+        self.check_settings()
         data = check_graph(data)
-        given = _given_nodes(data, train_mask)
-        self.feature_names_in_ = data.get("feature_names")
-        self.n_features_in_ = int(data.x.shape[1])
-        self.sparse_in_ = is_sparse(data.x)
+        given = _checked_given(data, train_mask)
         self._fit(check_graph(hide_targets(data, given)), given)
+        names = data.get("feature_names")
+        self.fitted_ = Fitted(
+            settings=self.get_params(),
+            columns=int(data.x.shape[1]),
+            names=None if names is None else [str(name) for name in names],
+            sparse=is_sparse(data.x),
+        )
         return self
 
     def predict_interval(self, data: Data, mask: Any = None) -> Intervals:
         """Return the intervals of all nodes, or of a boolean mask's, in the target's own unit."""
-        if not hasattr(self, "n_features_in_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
+        fitted = self._fitted()
         data = check_graph(data, need_target=False)
-        self._check_columns(data)
+        fitted.check(data)
         prediction, lower, upper = self._predict(data)
-        intervals = Intervals(prediction, lower, upper, self.confidence_level, node_ids(data))
+        level = fitted.settings["confidence_level"]
+        intervals = Intervals(prediction, lower, upper, level, node_ids(data))
         return intervals if mask is None else intervals.select(_as_mask(mask, len(intervals)))
 
     def predict(self, data: Data, mask: Any = None) -> npt.NDArray[np.float64]:
@@ -68,60 +120,37 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted method to a folder (no pickle): weights and a readable description."""
-        if not hasattr(self, "n_features_in_"):
-            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
-        description = {
-            "method": type(self).__name__,
-            "settings": self.get_params(),
-            "n_features": self.n_features_in_,
-            "feature_names": self.feature_names_in_,
-            "sparse": self.sparse_in_,
-        }
-        write_folder(Path(folder), description, self._state())
+        fitted = self._fitted()
+        write_folder(Path(folder), {"method": type(self).__name__, **asdict(fitted)}, self._state())
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Rebuild a method from :meth:`save`'s folder."""
         description, state = read_folder(Path(folder), cls.__name__)
+        fitted = Fitted(**{field.name: description[field.name] for field in fields(Fitted)})
         try:
-            method = cls(**description["settings"])
+            method = cls(**fitted.settings)
         except TypeError as error:
-            raise ModelFileError(
-                f"{folder}: the saved settings are of another kind: {error}"
-            ) from error
-        method.n_features_in_ = description["n_features"]
-        method.feature_names_in_ = description["feature_names"]
-        method.sparse_in_ = description["sparse"]
-        method._restore(state)
+            message = f"{folder}: the saved settings are of another kind: {error}"
+            raise ModelFileError(message) from error
+        method._restore(state, fitted.columns)
+        method.fitted_ = fitted
         return method
 
-    def _check_columns(self, data: Data) -> None:
-        names, columns = data.get("feature_names"), data.x.shape[1]
-        known = self.feature_names_in_
-        if known is not None and names is not None and list(names) != list(known):
-            missing, new = (
-                [n for n in known if n not in names],
-                [n for n in names if n not in known],
-            )
-            what = (
-                f"missing {listed(missing) or 'none'}, unknown {listed(new) or 'none'}"
-                if missing or new
-                else "the same ones in another order"
-            )
-            raise GraphError(
-                f"expected the {len(known)} feature columns of the fit ({listed(known)}), got "
-                f"{what}; give the graph the columns it was fitted with"
-            )
-        if columns != self.n_features_in_:
-            raise GraphError(
-                f"expected {self.n_features_in_} feature columns as in the fit, got {columns}"
-            )
-        if is_sparse(data.x) != self.sparse_in_:
-            kinds = ("dense", "sparse")
-            raise GraphError(
-                f"expected {kinds[self.sparse_in_]} features as in the fit, "
-                f"got {kinds[is_sparse(data.x)]} ones"
-            )
+    def check_settings(self) -> None:
+        """Raise if a setting is outside the values it may take."""
+        check_level(self.confidence_level)
+        whole_number("seed", self.seed, 0)
+
+    @property
+    @abstractmethod
+    def parameters_(self) -> int:
+        """Number of trained weights."""
+
+    def _fitted(self) -> Fitted:
+        if not hasattr(self, "fitted_"):
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
+        return self.fitted_
 
     @abstractmethod
     def _fit(self, data: Data, given: Tensor) -> None:
@@ -136,20 +165,27 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         """Return everything learnt, as tensors."""
 
     @abstractmethod
-    def _restore(self, state: dict[str, Tensor]) -> None:
-        """Take back what :meth:`_state` returned."""
+    def _restore(self, state: dict[str, Tensor], columns: int) -> None:
+        """Take back what :meth:`_state` returned, for graphs with so many feature columns."""
 
 
-def _given_nodes(data: Data, train_mask: Any) -> Tensor:
-    if train_mask is not None:
-        given = _as_mask(train_mask, data.x.shape[0])
-    elif any(data.get(name) is not None for name in MASKS[:2]):
-        given = torch.zeros(data.x.shape[0], dtype=torch.bool)
-        for name in MASKS[:2]:
-            given |= data[name] if data.get(name) is not None else False
+def _checked_given(data: Data, train_mask: Any) -> Tensor:
+    if train_mask is None:
+        given = given_nodes(data)
     else:
-        given = torch.ones(data.x.shape[0], dtype=torch.bool)
-    return given & labelled(data)
+        given = _as_mask(train_mask, data.x.shape[0]) & labelled(data)
+        shared = int((given & test_nodes(data)).sum())
+        if shared:
+            raise SplitError(
+                f"expected a train_mask apart from the graph's test_mask, got {shared} nodes in "
+                f"both; leave them out of one"
+            )
+    if not bool(given.any()):
+        raise SplitError(
+            f"expected labelled nodes to learn from, got none: {int(labelled(data).sum())} nodes "
+            f"are labelled, but the mask gives none of them"
+        )
+    return given
 
 
 def _as_mask(mask: Any, nodes: int) -> Tensor:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from qpignn.data.catalog import PROTOCOLS
 from qpignn.errors import SettingError, one_of
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.folder import read_description
@@ -16,6 +17,7 @@ METHODS: dict[str, type[IntervalMethod]] = {"qpignn": QpiGNN}
 def make_method(name: str, protocol: str = "corrected", **settings: Any) -> IntervalMethod:
     """Make a method by name, in its ``corrected`` or ``published`` form."""
     cls = METHODS[one_of("method", name, METHODS)]
+    one_of("protocol", protocol, PROTOCOLS)
     make = cls if protocol == "corrected" else getattr(cls, "published", None)
     if make is None:
         raise SettingError(f"method {name!r} has no published form")
@@ -24,6 +26,7 @@ def make_method(name: str, protocol: str = "corrected", **settings: Any) -> Inte
         if setting not in known:
             raise SettingError(f"method {name!r} has no setting {setting!r}; it has {list(known)}")
     method: IntervalMethod = make(**settings)
+    method.check_settings()
     return method
 
 

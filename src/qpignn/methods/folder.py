@@ -11,6 +11,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
@@ -34,8 +35,16 @@ def write_folder(folder: Path, description: dict[str, Any], state: dict[str, Ten
         "weights_sha256": hashlib.sha256(content).hexdigest(),
         "versions": {"qpignn": __version__, "torch": torch.__version__},
     }
+    text = json.dumps(described, indent=2, default=_plain)  # before anything is overwritten
     replace_file(folder / WEIGHTS, content)
-    replace_file(folder / DESCRIPTION, json.dumps(described, indent=2).encode())
+    replace_file(folder / DESCRIPTION, text.encode())
+
+
+def _plain(value: Any) -> Any:
+    """Turn NumPy's numbers into Python's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"a setting of type {type(value).__name__} cannot be saved: {value!r}")
 
 
 def read_folder(
@@ -72,7 +81,7 @@ def read_description(folder: Path) -> dict[str, Any]:
         description = json.loads(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ModelFileError(f"{path}: expected JSON, got something else: {error}") from error
-    wanted = {"method", "settings", "n_features", "feature_names", "sparse", "weights_sha256"}
+    wanted = {"method", "settings", "columns", "names", "sparse", "weights_sha256"}
     if not isinstance(description, dict) or not wanted <= description.keys():
         raise ModelFileError(f"{path}: expected the fields {sorted(wanted)}, got others")
     if description.get("format") != FORMAT:

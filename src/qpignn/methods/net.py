@@ -16,13 +16,12 @@ from qpignn.data.scaling import (
     fit_range_scalers,
     fit_target_scaler,
 )
-from qpignn.errors import ModelFileError, SettingError, SplitError, one_of
+from qpignn.errors import ModelFileError, SettingError, SplitError, one_of, whole_number
 from qpignn.methods.base import IntervalMethod
 from qpignn.metrics import winkler_score
 from qpignn.nn.encoders import SageEncoder
 from qpignn.nn.propagate import Operands, prepare
 from qpignn.randomness import numpy_rng, torch_rng
-from qpignn.training.history import History
 from qpignn.training.loop import Measured, TrainingSettings, train
 
 SCALINGS = ("standard", "range")
@@ -82,23 +81,25 @@ class NetMethod(IntervalMethod):
         self._initial_weights = weights
         return self
 
-    def _check_settings(self) -> TrainingSettings:
+    def check_settings(self) -> None:
+        """Raise if a setting is outside the values it may take."""
+        super().check_settings()
         one_of("scaling", self.scaling, SCALINGS)
         one_of("dtype", self.dtype, DTYPES)
-        for name in ("hidden", "layers"):
-            value = getattr(self, name)
-            if not (isinstance(value, int) and value >= 1):
-                raise SettingError(f"{name}: expected a whole number from 1 up, got {value!r}")
+        whole_number("hidden", self.hidden)
+        whole_number("layers", self.layers)
         if not 0 <= self.dropout < 1:
             raise SettingError(f"dropout: expected a share from 0 to below 1, got {self.dropout!r}")
+        self._training()
+
+    def _training(self) -> TrainingSettings:
         return TrainingSettings(
             self.epochs, self.lr, self.weight_decay, self.patience, self.verbose
         )
 
     def _fit(self, data: Data, given: Tensor) -> None:
-        settings = self._check_settings()
         self._fit_scalers(data, given)
-        self.net_ = self._new_net()
+        self.net_ = self._new_net(data.x.shape[1])
         if (weights := self.__dict__.pop("_initial_weights", None)) is not None:
             self.net_.load_state_dict(weights)
         train_nodes, held_out = self._held_out(data, given)
@@ -119,7 +120,7 @@ class NetMethod(IntervalMethod):
             return winkler_score(y[held_out], lower, upper, confidence_level=self.confidence_level)
 
         score = held_out_score if len(held_out) else None
-        self.history_: History = train(self.net_, measure, settings, score)
+        self.history_ = train(self.net_, measure, self._training(), score)
 
     def _predict(self, data: Data) -> tuple[Tensor, Tensor, Tensor]:
         with torch.no_grad():
@@ -134,33 +135,34 @@ class NetMethod(IntervalMethod):
             self.x_scaler_ = fit_feature_scaler(data.x, given)
             self.y_scaler_ = fit_target_scaler(data.y, given)
 
-    def _new_net(self) -> IntervalNet:
+    def _new_net(self, columns: int) -> IntervalNet:
         generator = torch_rng(self.seed, "weights")
-        encoder = SageEncoder(
-            self.n_features_in_, self.hidden, self.layers, self.dropout, generator
-        )
+        encoder = SageEncoder(columns, self.hidden, self.layers, self.dropout, generator)
         return IntervalNet(encoder, self._head(generator)).to(DTYPES[self.dtype])
 
     def _held_out(self, data: Data, given: Tensor) -> tuple[Tensor, Tensor]:
-        """Return positions of training nodes and of nodes watched for early stopping."""
-        if self.patience is None:
-            return given.nonzero().flatten(), torch.empty(0, dtype=torch.long)
-        watched = data.get("val_mask")
-        if watched is None or not bool((watched & given).any()):
-            positions = given.nonzero().flatten().numpy()
-            order = numpy_rng(self.seed, "held out").permutation(positions)
-            watched = torch.zeros_like(given)
-            watched[torch.from_numpy(order[: int(HELD_OUT_SHARE * len(order))])] = True
-        watched = watched & given
-        if not bool(watched.any()) or bool((watched == given).all()):
+        """Return positions of training nodes and of nodes watched for early stopping.
+
+        None are watched without ``patience``, nor where there are too few to spare any.
+        """
+        watched = torch.zeros_like(given)
+        if self.patience is not None:
+            chosen = data.get("val_mask")
+            if chosen is not None and bool((chosen & given).any()):
+                watched = chosen & given
+            else:
+                positions = given.nonzero().flatten().numpy()
+                order = numpy_rng(self.seed, "held out").permutation(positions)
+                watched[torch.from_numpy(order[: int(HELD_OUT_SHARE * len(order))])] = True
+        if bool((watched == given).all()):
             raise SplitError(
-                f"patience needs nodes to train on and nodes to watch, got {int(given.sum())} "
-                f"given nodes of which {int(watched.sum())} are watched"
+                f"expected nodes to train on, got {int(given.sum())} given nodes that are all in "
+                f"the val_mask; give train nodes too"
             )
         return (given & ~watched).nonzero().flatten(), watched.nonzero().flatten()
 
     def _operands(self, data: Data, first: Tensor | None = None) -> Operands:
-        x = self.x_scaler_.transform(data.x, DTYPES[self.dtype])
+        x = self.x_scaler_.transform(data.x, next(self.net_.parameters()).dtype)
         return prepare(x, data.edge_index, data.get("edge_weight"), first=first)
 
     def _state(self) -> dict[str, Tensor]:
@@ -169,9 +171,9 @@ class NetMethod(IntervalMethod):
             state |= {f"{name}.{part}": tensor for part, tensor in scaler.state().items()}
         return state
 
-    def _restore(self, state: dict[str, Tensor]) -> None:
+    def _restore(self, state: dict[str, Tensor], columns: int) -> None:
         try:
-            self.net_ = self._new_net()
+            self.net_ = self._new_net(columns)
             self.net_.load_state_dict(_part(state, "net"))
             self.x_scaler_ = Scaler.from_state(_part(state, "x_scaler"))
             self.y_scaler_ = Scaler.from_state(_part(state, "y_scaler"))

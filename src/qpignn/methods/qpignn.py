@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from numbers import Real
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.data import Data
 
 from qpignn.errors import SettingError, one_of
 from qpignn.methods.net import NetMethod
@@ -103,23 +106,22 @@ class QpiGNN(NetMethod):
         }
         return cls(lambda_width=lambda_width, **{**variant, **settings})
 
-    @property
-    def lambda_width_(self) -> float:
-        """The width penalty in effect."""
-        if self.lambda_width == "auto":
-            return (1 - self.confidence_level) / 2
-        return float(self.lambda_width)
-
-    def _check_settings(self) -> Any:
+    def check_settings(self) -> None:
+        """Raise if a setting is outside the values it may take."""
+        super().check_settings()
         one_of("half_width", self.half_width, POSITIVE)
         one_of("violation", self.violation, VIOLATIONS)
         one_of("width", self.width, WIDTHS)
-        number = isinstance(self.lambda_width, int | float) and self.lambda_width >= 0
-        if not number and self.lambda_width != "auto":
+        price: Any = self.lambda_width
+        if price != "auto" and not (isinstance(price, Real) and 0 <= float(price) < math.inf):
             raise SettingError(
-                f'lambda_width: expected "auto" or a number from 0 up, got {self.lambda_width!r}'
+                f'lambda_width: expected "auto" or a number from 0 up, got {price!r}'
             )
-        return super()._check_settings()
+
+    def _fit(self, data: Data, given: Tensor) -> None:
+        auto = (1 - self.confidence_level) / 2
+        self.lambda_width_ = auto if self.lambda_width == "auto" else float(self.lambda_width)
+        super()._fit(data, given)
 
     def _head(self, generator: torch.Generator) -> nn.Module:
         return DualHead(self.hidden, self.half_width, generator)

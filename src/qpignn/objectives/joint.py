@@ -33,6 +33,7 @@ import torch
 from torch import Tensor
 
 from qpignn.errors import ArrayError
+from qpignn.intervals import covers
 
 Nodes = Tensor
 """(nodes,): one number a node."""
@@ -50,7 +51,8 @@ def _same_shape(*columns: Tensor) -> None:
 def covered(lower: Nodes, upper: Nodes, y: Nodes) -> Nodes:
     """Whether each target lies in its closed interval."""
     _same_shape(lower, upper, y)
-    return (lower <= y) & (y <= upper)
+    inside: Tensor = covers(y, lower, upper)
+    return inside
 
 
 def coverage_penalty(lower: Nodes, upper: Nodes, y: Nodes, confidence_level: float) -> Tensor:

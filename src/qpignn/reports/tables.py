@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from qpignn.errors import ReadError, UnknownNameError, listed
+from qpignn.errors import ReadError, SettingError, UnknownNameError, listed
 
 SHOWN = ("picp", "mpiw", "winkler", "fit_seconds")
 
@@ -30,17 +30,34 @@ def against(rows: list[dict[str, Any]], path: Path, model: str) -> pd.DataFrame:
         path: CSV with the columns model, dataset, metric, value.
         model: which of its models to compare with.
     """
-    published = pd.read_csv(path)
+    frame = pd.DataFrame(rows)
+    kinds = frame[["method", "confidence_level"]].drop_duplicates()
+    if len(kinds) > 1:
+        raise SettingError(
+            f"expected one method at one level to compare with {model!r}, got "
+            f"{kinds.to_dict('records')}"
+        )
+    theirs = published_model(path, model)
+    ours = frame.groupby("dataset", sort=False)[["picp", "mpiw"]].mean()
+    table = ours.join(theirs.add_suffix("_paper"), how="inner")
+    if table.empty:
+        raise SettingError(f"{path} has none of the data sets {listed(ours.index)} for {model!r}")
+    for metric in ("picp", "mpiw"):
+        table[f"{metric}_difference"] = table[metric] - table[f"{metric}_paper"]
+    return table.reset_index()
+
+
+def published_model(path: Path, model: str) -> pd.DataFrame:
+    """Return one model's published figures: a line per data set, a column per metric."""
+    try:
+        published = pd.read_csv(path)
+    except (OSError, ValueError) as error:
+        raise ReadError(f"{path}: expected a CSV of published figures: {error}") from error
     wanted = {"model", "dataset", "metric", "value"}
     if not wanted <= set(published.columns):
         raise ReadError(f"{path}: expected the columns {sorted(wanted)}, got {listed(published)}")
     if model not in set(published["model"]):
         raise UnknownNameError("model", model, published["model"].unique())
-    theirs = published[published["model"] == model].pivot_table(
+    return published[published["model"] == model].pivot_table(
         index="dataset", columns="metric", values="value"
     )
-    ours = pd.DataFrame(rows).groupby("dataset", sort=False)[["picp", "mpiw"]].mean()
-    table = ours.join(theirs.add_suffix("_paper"), how="inner")
-    for metric in ("picp", "mpiw"):
-        table[f"{metric}_difference"] = table[metric] - table[f"{metric}_paper"]
-    return table.reset_index()

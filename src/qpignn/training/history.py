@@ -32,7 +32,8 @@ class History:
         """Return one row an epoch."""
         columns = {"loss": self.loss, "coverage": self.coverage, "width": self.width}
         if self.held_out:
-            columns["held_out"] = self.held_out[: len(self.loss)]
+            unknown = [float("nan")] * (len(self.loss) - len(self.held_out))
+            columns["held_out"] = self.held_out + unknown
         frame = pd.DataFrame(columns)
         frame.index.name = "epoch"
         return frame

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from qpignn.errors import SettingError, TrainingError
+from qpignn.errors import SettingError, TrainingError, whole_number
+from qpignn.intervals import covers
 from qpignn.training.history import History
 from qpignn.training.weights import FlatWeights
 
@@ -45,14 +46,13 @@ class TrainingSettings:
     verbose: bool = False
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.epochs, int) and self.epochs >= 1):
-            raise SettingError(f"epochs: expected a whole number from 1 up, got {self.epochs!r}")
-        if not self.lr > 0:
+        whole_number("epochs", self.epochs)
+        if not 0 < self.lr < math.inf:
             raise SettingError(f"lr: expected a number above 0, got {self.lr!r}")
         if not self.weight_decay >= 0:
             raise SettingError(f"weight_decay: expected 0 or more, got {self.weight_decay!r}")
-        if self.patience is not None and not self.patience >= 1:
-            raise SettingError(f"patience: expected 1 or more, or None, got {self.patience!r}")
+        if self.patience is not None:
+            whole_number("patience", self.patience)
 
 
 def train(
@@ -84,9 +84,10 @@ def train(
                 net.train()
                 weights.clear_gradient()
                 measured = measure()
-                _record(history, measured, epoch, settings)
+                _check_finite("loss", measured.loss.item(), epoch, settings)
                 measured.loss.backward()  # type: ignore[no-untyped-call]
                 weights.step()
+                _record(history, measured)
                 history.best_epoch = epoch if held_out_score is None else history.best_epoch
                 show(history)
                 if held_out_score is None:
@@ -111,14 +112,12 @@ def train(
     return history
 
 
-def _record(history: History, measured: Measured, epoch: int, settings: TrainingSettings) -> None:
+def _record(history: History, measured: Measured) -> None:
     with torch.no_grad():
-        loss = float(measured.loss)
-        _check_finite("loss", loss, epoch, settings)
-        inside = (measured.lower <= measured.y) & (measured.y <= measured.upper)
-        history.loss.append(loss)
+        inside = covers(measured.y, measured.lower, measured.upper)
         history.coverage.append(float(inside.float().mean()))
         history.width.append(float((measured.upper - measured.lower).mean()))
+        history.loss.append(measured.loss.item())
 
 
 def _check_finite(what: str, value: float, epoch: int, settings: TrainingSettings) -> None:

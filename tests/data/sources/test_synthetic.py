@@ -13,6 +13,7 @@ from scipy import optimize, stats
 from torch_geometric.data import Data
 
 from qpignn import load_dataset
+from qpignn.errors import SettingError
 from qpignn.randomness import LegacyStreams
 
 # ruff: noqa: NPY002
@@ -147,4 +148,19 @@ def test_the_corrected_tree_has_a_thousand_nodes() -> None:
 def test_another_draw_and_size() -> None:
     assert not torch.equal(load_dataset("basic", draw=1).y, load_dataset("basic").y)
     assert load_dataset("basic", nodes=50).x.shape == (50, 5)
-    assert load_dataset("er", nodes=300, draw=4).x.shape == (300, 5)
+    for nodes in (30, 100, 300):  # small draws have lonely nodes and several pieces
+        assert load_dataset("er", nodes=nodes, draw=4).x.shape == (nodes, 5)
+
+
+@pytest.mark.parametrize(
+    ("name", "protocol", "nodes", "message"),
+    [
+        ("basic", "corrected", 0, "nodes: expected a whole number from 10 up, got 0"),
+        ("ba", "corrected", 3, "nodes: expected a whole number from 10 up, got 3"),
+        ("grid", "corrected", 100, r"grid \(corrected\) has a fixed size, got 100"),
+        ("tree", "published", 100, r"tree \(published\) has a fixed size, got 100"),
+    ],
+)
+def test_sizes_that_cannot_be_had(name: str, protocol: str, nodes: int, message: str) -> None:
+    with pytest.raises(SettingError, match=message):
+        load_dataset(name, protocol, nodes=nodes)

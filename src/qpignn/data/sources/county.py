@@ -83,14 +83,13 @@ def _figures(
     fips: npt.NDArray[np.int64], year: int
 ) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.bool_]]:
     """Return (counties, 7) figures in the order of ``TARGETS``, and where they were missing."""
-    recent, labour = min(max(2011, year), 2018), min(max(2007, year), 2018)
     wanted = {
-        "income": ("income.csv", "FIPS", f"MedianIncome{recent}"),
-        "migration": ("population.csv", "FIPS", f"R_NET_MIG_{recent}"),
-        "birth": ("population.csv", "FIPS", f"R_birth_{recent}"),
-        "death": ("population.csv", "FIPS", f"R_death_{recent}"),
+        "income": ("income.csv", "FIPS", f"MedianIncome{year}"),
+        "migration": ("population.csv", "FIPS", f"R_NET_MIG_{year}"),
+        "birth": ("population.csv", "FIPS", f"R_birth_{year}"),
+        "death": ("population.csv", "FIPS", f"R_death_{year}"),
         "education": ("education.csv", "FIPS", f"BachelorRate{year}"),
-        "unemployment": ("unemployment.csv", "FIPS", f"Unemployment_rate_{labour}"),
+        "unemployment": ("unemployment.csv", "FIPS", f"Unemployment_rate_{year}"),
         "dem": ("election.csv", "fips_code", f"dem_{year}"),
         "gop": ("election.csv", "fips_code", f"gop_{year}"),
     }

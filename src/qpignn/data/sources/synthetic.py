@@ -20,6 +20,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import from_networkx, to_networkx
 
 from qpignn.data.graph import simple_edges
+from qpignn.errors import SettingError, whole_number
 from qpignn.randomness import LegacyStreams
 
 PUBLISHED_SEED = 1127
@@ -40,6 +41,7 @@ def load_basic(
 
     ``streams`` lets a caller go on drawing where the data stopped, as the published runs do.
     """
+    whole_number("nodes", nodes, 10)
     streams = streams or LegacyStreams(draw)
     streams.restart_arrays()  # the authors seed again inside this generator
     x = streams.numpy.rand(nodes, 5)
@@ -85,18 +87,22 @@ def load_centrality(
     *,
     protocol: str = "corrected",
     draw: int = PUBLISHED_SEED,
-    nodes: int = 1000,
+    nodes: int | None = None,
     streams: LegacyStreams | None = None,
 ) -> Data:
     """``ba er grid tree``: y = sin(degree / 2) + 0.1·N(0,1); features are centralities.
 
-    ``nodes`` is used by ``ba``, ``er`` and the corrected ``tree``; the grid is always 30 × 30.
+    ``nodes`` (1,000 by default) is for ``ba``, ``er`` and the corrected ``tree``; the grid is
+    30 × 30, and the published tree has 511 nodes.
     """
+    if nodes is not None and (name == "grid" or (name, protocol) == ("tree", "published")):
+        raise SettingError(f"nodes: {name} ({protocol}) has a fixed size, got {nodes}")
+    size = 1000 if nodes is None else whole_number("nodes", nodes, 10)
     streams = streams or LegacyStreams(draw)
-    graph = TOPOLOGIES[name](nodes, protocol, streams)
+    graph = TOPOLOGIES[name](size, protocol, streams)
     # through PyG and back, because the centralities' last bits follow the order of the neighbours
     edge_index = from_networkx(graph).edge_index
-    x = _centralities(edge_index)
+    x = _centralities(edge_index, graph.number_of_nodes())
     y = torch.sin(x[:, :1] * 0.5) + 0.1 * torch.randn((len(x), 1), generator=streams.torch)
     return Data(
         x=x,
@@ -134,21 +140,27 @@ def _edges(edge_index: Tensor, nodes: int, protocol: str) -> Tensor:
     return edge_index if protocol == "published" else simple_edges(edge_index, nodes)[0]
 
 
-def _centralities(edge_index: Tensor) -> Tensor:
-    key = tuple(edge_index.flatten().tolist())
-    return _centralities_of(key).clone()
+def _centralities(edge_index: Tensor, nodes: int) -> Tensor:
+    return _centralities_of(tuple(edge_index.flatten().tolist()), nodes).clone()
 
 
 @lru_cache(maxsize=8)  # seconds to compute, and asked for again by every seed of a comparison
-def _centralities_of(flat_edges: tuple[int, ...]) -> Tensor:
-    edge_index = torch.tensor(flat_edges).reshape(2, -1)
-    nodes = int(edge_index.max()) + 1
+def _centralities_of(flat_edges: tuple[int, ...], nodes: int) -> Tensor:
+    edge_index = torch.tensor(flat_edges, dtype=torch.long).reshape(2, -1)
     graph = to_networkx(Data(edge_index=edge_index, num_nodes=nodes), to_undirected=True)
     columns = (
         dict(graph.degree()),
         nx.clustering(graph),
         nx.betweenness_centrality(graph),
         nx.closeness_centrality(graph),
-        nx.eigenvector_centrality(graph, max_iter=1000),
+        _eigenvector(graph),
     )
     return torch.tensor([[column[node] for column in columns] for node in graph]).float()
+
+
+def _eigenvector(graph: nx.Graph) -> dict[int, float]:
+    try:
+        return dict(nx.eigenvector_centrality(graph, max_iter=1000))
+    except nx.PowerIterationFailedConvergence:  # a small draw in several pieces of equal weight
+        values, vectors = np.linalg.eigh(nx.to_numpy_array(graph))
+        return dict(zip(graph, np.abs(vectors[:, values.argmax()]), strict=True))
