@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from qpignn.data.catalog import BENCHMARK
+from qpignn.experiments.cell import Cell
 
 Run = Callable[..., Any]
 
@@ -70,6 +71,21 @@ def test_against_a_published_table(compare: Run, tmp_path: Path) -> None:
     assert "against Q" in done.out
     assert "|ΔPICP|: median" in done.err
     assert "1 data sets" in done.err
+
+
+def test_interrupted_it_says_what_is_kept(compare: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ("--datasets", "basic", "--seeds", 3)
+    compare("--datasets", "basic", "--seeds", 1)
+
+    def interrupted(cell: Cell) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Cell, "run", interrupted)
+    done = compare(*words)
+    assert done.code == 130
+    assert "interrupted: 1 of 3 rows are in" in done.err
+    monkeypatch.undo()
+    assert "1 of them found" in compare(*words).err
 
 
 def test_a_failing_cell_is_named_and_the_exit_code_tells(compare: Run) -> None:

@@ -60,6 +60,3 @@ def main() -> None:
             raise
         typer.secho(f"error: {error}", fg="red", err=True)
         sys.exit(2)
-    except KeyboardInterrupt:
-        typer.secho("interrupted", fg="red", err=True)
-        sys.exit(130)

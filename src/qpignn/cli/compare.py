@@ -72,17 +72,21 @@ def compare(
     check_output(out, folder=False)
     store = Store(out)
     torch.set_num_threads(1)  # as in the other processes, so that seconds compare
-    with counting("cells", len(cells)) as done:
-        found = 0 if fresh else len(store.get(cells))
-        for _ in range(found):
-            done("")
-        outcome = run_cells(
-            cells,
-            store,
-            jobs=jobs,
-            fresh=fresh,
-            on_done=lambda cell, error: done(f"{cell.dataset} {cell.method} seed {cell.seed}"),
-        )
+    try:
+        with counting("cells", len(cells)) as done:
+            for _ in range(0 if fresh else len(store.get(cells))):
+                done("")
+            outcome = run_cells(
+                cells,
+                store,
+                jobs=jobs,
+                fresh=fresh,
+                on_done=lambda cell, error: done(f"{cell.dataset} {cell.method} seed {cell.seed}"),
+            )
+    except KeyboardInterrupt:
+        kept = len(store.get(cells))
+        say(f"interrupted: {kept} of {len(cells)} rows are in {store.path}; call again to go on")
+        raise
     say(f"{len(outcome.rows)} rows, {outcome.reused} of them found in {store.path}")
     if as_json:
         print_json(outcome.rows)
