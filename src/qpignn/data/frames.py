@@ -136,6 +136,20 @@ def _numbers(
             f"{what}: expected numbers, got dates; turn them into a number that matters, such as "
             f"days since an event or the month"
         )
+    values = column
+    if not pd.api.types.is_numeric_dtype(column):
+        values = _parsed(column, ids, what, blanks)
+    if not blanks and values.isna().any():
+        row = int(np.flatnonzero(values.isna())[0])
+        raise GraphError(
+            f"{what}: expected a number for every node, got a blank at node {ids[row]!r} "
+            f"({int(values.isna().sum())} blanks); fill them or leave the column out"
+        )
+    return values.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+
+
+def _parsed(column: pd.Series[Any], ids: pd.Index, what: str, blanks: bool) -> pd.Series[Any]:
+    """Return text as numbers and blank text as missing; other text raises."""
     column = column.astype(object)
     column = column.mask(column.map(lambda value: isinstance(value, str) and not value.strip()))
     try:
@@ -145,23 +159,13 @@ def _numbers(
     text = (values.isna() & column.notna()).to_numpy()
     if text.any():
         row = int(np.flatnonzero(text)[0])
+        advice = "encode the column as numbers or leave it out with features=[...]"
         raise GraphError(
             f"{what}: expected numbers, got {column.iloc[row]!r} at node {ids[row]!r} "
             f"({int(text.sum())} such values); "
-            + (
-                "leave unknown targets blank"
-                if blanks
-                else "encode the column as numbers or leave "
-            )
-            + ("" if blanks else "it out with features=[...]")
+            f"{'leave unknown targets blank' if blanks else advice}"
         )
-    if not blanks and values.isna().any():
-        row = int(np.flatnonzero(values.isna())[0])
-        raise GraphError(
-            f"{what}: expected a number for every node, got a blank at node {ids[row]!r} "
-            f"({int(values.isna().sum())} blanks); fill them or leave the column out"
-        )
-    return values.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+    return values
 
 
 def _split_masks(column: pd.Series[Any], ids: pd.Index) -> dict[str, Tensor]:
