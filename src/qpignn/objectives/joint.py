@@ -128,7 +128,7 @@ def joint_loss(
         width_form: ``l1`` or ``l2``.
         weight: how much each node's violation and width count.
     """
-    if (violation_form, width_form, weight) == ("all", "l1", None):
+    if weight is None and (violation_form, width_form) == ("all", "l1"):
         loss: Tensor = _PrintedForm.apply(  # type: ignore[no-untyped-call]
             lower, upper, y, confidence_level, lambda_width
         )
