@@ -71,3 +71,5 @@ def test_columns_that_make_no_interval_raise(
 def test_targets_of_another_length_raise(three: Intervals) -> None:
     with pytest.raises(ArrayError, match="expected 3 targets, got 1"):
         three.covers([1.0])
+    with pytest.raises(ArrayError, match="got NaN; select labelled nodes"):
+        three.covers([1.0, float("nan"), 1.0])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 def replace_file(path: Path, content: bytes) -> None:
     """Write ``content`` under a temporary name, then give it the real one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         temporary.write_bytes(content)

@@ -118,6 +118,8 @@ class Intervals:
         targets = as_nodes("y", y)
         if len(targets) != len(self):
             raise ArrayError(f"y: expected {len(self)} targets, got {len(targets)}")
+        if np.isnan(targets).any():
+            raise ArrayError("y: expected a target for every node, got NaN; select labelled nodes")
         inside: npt.NDArray[np.bool_] = covers(targets, self.lower, self.upper)
         return inside
 

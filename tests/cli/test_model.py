@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,7 @@ def test_a_data_set_by_name_without_held_out_nodes(qpignn: Run, tmp_path: Path) 
     assert done.code == 0
     assert "use --only all" in done.err
     done = qpignn("predict", folder, "--nodes", "x.csv", "--out", tmp_path / "i.csv")
-    assert "was not fitted from files" in done.err
+    assert "was fitted on the data set 'basic'" in done.err
 
 
 @pytest.mark.parametrize(
@@ -131,7 +132,10 @@ def test_a_data_set_by_name_without_held_out_nodes(qpignn: Run, tmp_path: Path) 
         ((), "either --dataset NAME or --nodes FILE"),
         (("--nodes", "x.csv"), "expected --target COLUMN"),
         (("--nodes", "absent.csv", "--target", "y"), "absent.csv: expected a file, got nothing"),
-        (("--dataset", "basic", "--target", "y"), "go with --nodes, not with --dataset"),
+        (
+            ("--dataset", "basic", "--target", "y"),
+            "with --dataset, got 'target'; they go with --nodes",
+        ),
         (("--dataset", "basic", "--epochs", 0), "epochs: expected a whole number"),
         (("--dataset", "basic", "--test-fraction", 1.5), "--test-fraction: expected a share"),
     ],
@@ -185,6 +189,50 @@ def test_outputs_that_cannot_be_written_are_found_before_training(
         assert done.code == 2
         assert done.err.startswith("error: ")
         assert "epoch" not in done.err
+
+
+def test_a_folder_mixed_from_two_fits_is_refused(
+    qpignn: Run, files: tuple[Path, Path], fitted: Path, tmp_path: Path
+) -> None:
+    other = tmp_path / "other"
+    words = ("--id", "station", "--target", "rain", "--epochs", 3, "--seed", 7, "--out", other)
+    assert qpignn("fit", "--nodes", files[0], *words).code == 0
+    shutil.copytree(other / "graph", fitted / "graph", dirs_exist_ok=True)
+    done = qpignn("evaluate", fitted)
+    assert done.code == 2
+    assert "missing, damaged or mixed files; fit again" in done.err
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"roles": null}', None])
+def test_a_damaged_origin_is_refused(qpignn: Run, fitted: Path, content: str | None) -> None:
+    if content is None:
+        (fitted / "fit.json").unlink()
+    else:
+        (fitted / "fit.json").write_text(content)
+    done = qpignn("evaluate", fitted)
+    assert (done.code, "fit again" in done.err) == (2, True)
+
+
+def test_split_and_its_mistakes(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+    frame = pd.read_csv(files[0]).assign(part="test")
+    frame.to_csv(files[0], index=False)
+    words = ("fit", "--nodes", files[0], "--id", "station", "--target", "rain", "--split", "part")
+    done = qpignn(*words, "--out", tmp_path / "m")
+    assert (done.code, "expected labelled train nodes, got none" in done.err) == (2, True)
+    done = qpignn(*words, "--test-fraction", 0.3, "--out", tmp_path / "m")
+    assert (done.code, "exclude each other" in done.err) == (2, True)
+    assert not (tmp_path / "m").exists()
+
+
+def test_named_edge_ends(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+    edges = pd.read_csv(files[1])
+    edges.insert(0, "km", 1)
+    edges.to_csv(files[1], index=False)
+    words = ("fit", "--nodes", files[0], "--edges", files[1], "--id", "station", "--target", "rain")
+    done = qpignn(*words, "--epochs", 2, "--edge-ends", "a,b", "--out", tmp_path / "m")
+    assert "160 directed edges" in done.err
+    done = qpignn(*words, "--out", tmp_path / "n")
+    assert (done.code, "names nodes that the node table lacks" in done.err) == (2, True)
 
 
 def test_debug_shows_the_traceback(

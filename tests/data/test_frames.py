@@ -167,6 +167,23 @@ def test_bad_edges(nodes: pd.DataFrame, ends: dict[str, list[object]], message: 
         from_frames(nodes, pd.DataFrame(ends), target="flow")
 
 
+def test_ends_are_known_by_name_wherever_they_stand(nodes: pd.DataFrame) -> None:
+    edges = pd.DataFrame({"length": [1.0, 2.0], "from": ["x", "y"], "to": ["y", "z"]})
+    data = from_frames(nodes, edges, target="flow")
+    assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+
+
+def test_only_loops_are_a_mistake_in_the_columns(nodes: pd.DataFrame) -> None:
+    edges = pd.DataFrame({"a": ["x", "y"], "b": ["x", "y"]})
+    with pytest.raises(GraphError, match="2 that all join a node to itself; are 'a', 'b' the"):
+        from_frames(nodes, edges, target="flow")
+
+
+def test_one_column_in_two_roles(nodes: pd.DataFrame) -> None:
+    with pytest.raises(GraphError, match="a column of its own for every role"):
+        from_frames(nodes, None, target="flow", node_weight="flow")
+
+
 def test_a_column_name_twice(nodes: pd.DataFrame) -> None:
     twice = pd.concat([nodes, nodes[["speed"]]], axis=1)
     with pytest.raises(GraphError, match="each column once, got repeated: 'speed'"):

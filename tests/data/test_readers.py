@@ -99,6 +99,26 @@ def test_files_that_are_no_node_table(
         read_graph(*files, target="flow")
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("id,speed,flow,speed\n007,1,2,3\n", "each column name once, got repeated: 'speed'"),
+        (",id,speed,flow\n0,007,1,2\n", "none for column 1; was the file written with its row"),
+        ("id,speed,flow\n007,1,2,\n", "rows as long as the header line, got longer"),
+    ],
+)
+def test_headers_that_would_mislead(files: tuple[Path, Path], content: str, message: str) -> None:
+    files[0].write_text(content)
+    with pytest.raises(ReadError, match=f"nodes.csv: .*{message}"):
+        read_graph(*files, target="flow")
+
+
+def test_an_edge_file_without_a_header(files: tuple[Path, Path]) -> None:
+    files[1].write_text("007,NA\nNA,12345678901234567890123\n")
+    with pytest.raises(ReadError, match=r"got an edge .'007', 'NA' are node ids"):
+        read_graph(*files, target="flow")
+
+
 def test_not_there_a_folder_and_not_parquet(tmp_path: Path) -> None:
     with pytest.raises(ReadError, match="expected a file, got nothing"):
         read_table(tmp_path / "absent.csv")

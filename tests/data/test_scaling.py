@@ -63,7 +63,7 @@ def test_inverse_undoes_transform(shift: float, spread: float, seed: int) -> Non
     torch.testing.assert_close(back.to_dense(), y.reshape(5, 6), rtol=1e-5, atol=1e-5 * spread)
 
 
-@pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
+@pytest.mark.parametrize("size", [1e-200, 1e-30, 1.0, 1e30, 1e200])
 def test_columns_of_any_size(size: float) -> None:
     x = size * torch.tensor([[1.0], [2.0], [3.0]], dtype=torch.float64)
     z = fit_feature_scaler(x, torch.ones(3, dtype=torch.bool)).transform(x)

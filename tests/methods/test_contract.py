@@ -156,6 +156,19 @@ def test_a_failed_fit_is_no_fit(name: str, graph: Data) -> None:
         method.fit(graph)
     with pytest.raises(NotFittedError, match="call fit first"):
         method.predict_interval(graph)
+    method.set_params(lr=0.01).fit(graph)
+    method.set_params(lr=1e30)
+    with pytest.raises(TrainingError):
+        method.fit(graph)  # the net of the good fit is gone, and so is its answer
+    with pytest.raises(NotFittedError, match="call fit first"):
+        method.predict_interval(graph)
+
+
+def test_weight_on_no_given_node(name: str, graph: Data) -> None:
+    weighted = Data(**graph.to_dict())
+    weighted.node_weight = (~graph.train_mask).float()
+    with pytest.raises(GraphError, match="expected weight on the given nodes, got zeros only"):
+        make(name).fit(weighted)
 
 
 def test_numpy_numbers_as_settings(name: str, graph: Data, tmp_path: Path) -> None:

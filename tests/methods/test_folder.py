@@ -44,7 +44,7 @@ def test_settings_that_do_not_fit_the_weights(saved: Path) -> None:
     description = json.loads((saved / "model.json").read_text())
     description["settings"]["hidden"] = 8
     (saved / "model.json").write_text(json.dumps(description))
-    with pytest.raises(ModelFileError, match="do not fit the saved settings"):
+    with pytest.raises(ModelFileError, match="does not fit the weights"):
         QpiGNN.load(saved)
 
 
@@ -83,6 +83,19 @@ def test_unknown_settings_in_the_description(saved: Path) -> None:
     change(saved, settings={**description["settings"], "colour": "red"})
     with pytest.raises(ModelFileError, match="settings"):
         QpiGNN.load(saved)
+
+
+@pytest.mark.parametrize(
+    "fields", [{"settings": {}}, {"settings": 5}, {"columns": "5"}, {"names": 5}, {"sparse": None}]
+)
+def test_fields_of_another_kind(saved: Path, fields: dict[str, object]) -> None:
+    change(saved, **fields)
+    with pytest.raises(ModelFileError, match="the description does not fit"):
+        QpiGNN.load(saved)
+
+
+def test_a_loaded_model_knows_its_width_penalty(saved: Path) -> None:
+    assert QpiGNN.load(saved).lambda_width_ == pytest.approx(0.05)
 
 
 def test_no_model_at_all(saved: Path, tmp_path: Path) -> None:

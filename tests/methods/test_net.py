@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Data
 
 from qpignn import QpiGNN, load_dataset
-from qpignn.errors import SplitError
+from qpignn.errors import SettingError, SplitError
 
 
 @pytest.fixture
@@ -33,6 +33,12 @@ def test_a_fit_can_begin_at_given_weights_once(data: Data) -> None:
     second = QpiGNN(epochs=1, patience=None, dropout=0.0).start_from(weights)
     assert second.fit(data).history_.loss[0] < 0.5 * first.history_.loss[0]
     assert second.fit(data).history_.loss[0] == pytest.approx(first.history_.loss[0], rel=1e-5)
+
+
+def test_weights_of_another_net_are_refused(data: Data) -> None:
+    other = QpiGNN(epochs=1, hidden=8).fit(data).net_.state_dict()
+    with pytest.raises(SettingError, match="start_from: the weights do not fit"):
+        QpiGNN(epochs=1).start_from(other).fit(data)
 
 
 def test_range_scaling_maps_given_targets_to_zero_and_one(data: Data) -> None:

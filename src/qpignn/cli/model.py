@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qpignn.cli.output import Json, check_output, print_json, print_metrics, say
-from qpignn.errors import ModelFileError, ReadError, SettingError
+from qpignn.errors import ModelFileError, ReadError, SettingError, listed
 from qpignn.files import replace_file
 
 if TYPE_CHECKING:
@@ -17,6 +18,17 @@ if TYPE_CHECKING:
 
     from qpignn.intervals import Intervals
 
+ORIGIN = "fit.json"
+DEFAULT_ROLES: dict[str, Any] = {
+    "target": None,
+    "id": "id",
+    "edge_ends": None,
+    "edge_weight": None,
+    "node_weight": None,
+    "split": None,
+    "directed": False,
+    "encoding": "utf-8",
+}
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder written by 'qpignn fit'.")]
 
 
@@ -35,6 +47,9 @@ def fit(
     node_weight: Annotated[
         str | None, typer.Option(help="Weight column of the node table.")
     ] = None,
+    edge_ends: Annotated[
+        str | None, typer.Option(help="The edge table's two id columns, such as from,to.")
+    ] = None,
     split: Annotated[
         str | None, typer.Option(help="Column saying train, validation, test.")
     ] = None,
@@ -43,8 +58,9 @@ def fit(
     confidence: Annotated[float, typer.Option(help="Wanted coverage.")] = 0.9,
     method: Annotated[str, typer.Option(help="Method by name.")] = "qpignn",
     test_fraction: Annotated[
-        float, typer.Option(help="Share of labelled nodes held out for 'evaluate'; 0 for none.")
-    ] = 0.2,
+        float | None,
+        typer.Option(help="Share of labelled nodes held out for 'evaluate' (0.2); 0 for none."),
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Training epochs, at most.")] = None,
     seed: Annotated[int, typer.Option(help="Decides split and initial weights.")] = 0,
     as_json: Json = False,
@@ -62,6 +78,9 @@ def fit(
 
     check_output(out, folder=True)
     check_level(confidence, "--confidence")
+    if split is not None and test_fraction is not None:
+        raise SettingError("--test-fraction and --split exclude each other: who is test is given")
+    test_fraction = 0.2 if test_fraction is None else test_fraction
     if not 0 <= test_fraction < 1:
         raise SettingError(
             f"--test-fraction: expected a share from 0 to below 1, got {test_fraction:g}"
@@ -71,6 +90,7 @@ def fit(
     roles = {
         "target": target,
         "id": id,
+        "edge_ends": edge_ends.split(",") if edge_ends else None,
         "edge_weight": edge_weight,
         "node_weight": node_weight,
         "split": split,
@@ -86,13 +106,22 @@ def fit(
     if split is None and test_fraction > 0:
         data = split_nodes(data, test=test_fraction, seed=seed)
     given, judged = given_nodes(data), test_nodes(data)
+    if not bool(given.any()):
+        raise SettingError(f"--split {split}: expected labelled train nodes, got none")
     model.fit(hide_targets(data, given))
     if model.history_.stopped == "interrupted":
         say(f"interrupted after {len(model.history_)} epochs: keeping what was trained so far")
     model.save(out)
     save_graph(out / "graph", data)
-    origin = {"dataset": dataset} if dataset else {"roles": roles, "features": data.feature_names}
-    replace_file(out / "fit.json", json.dumps(origin, indent=2).encode())
+    origin = {
+        "dataset": dataset,
+        "roles": None if dataset else roles,
+        "features": data.get("feature_names"),
+        "digests": _digests(out),
+    }
+    replace_file(
+        out / ORIGIN, json.dumps(origin, indent=2).encode()
+    )  # last: it vouches for the rest
     report: dict[str, Any] = {
         "folder": str(out),
         "nodes": data.x.shape[0],
@@ -125,7 +154,8 @@ def evaluate(folder: Folder, as_json: Json = False) -> None:
     test = test_nodes(data)
     if not bool(test.any()):
         raise ModelFileError(
-            f"{folder}: expected held-out nodes to judge on, got none; fit with --test-fraction 0.2"
+            f"{folder}: expected held-out nodes to judge on, got none; fit with "
+            f"--test-fraction 0.2 or mark test nodes in the split column"
         )
     chosen = intervals.select(test.numpy())
     figures = summary(chosen, data.y[test], y_given=data.y[given_nodes(data)])
@@ -189,10 +219,16 @@ def _graph(
     if (dataset is None) == (nodes is None):
         raise SettingError("expected either --dataset NAME or --nodes FILE, got both or neither")
     if dataset is not None:
-        if edges is not None or roles["target"] is not None:
-            raise SettingError("--edges and --target go with --nodes, not with --dataset")
+        given = [name for name, value in roles.items() if value != DEFAULT_ROLES.get(name)]
+        if edges is not None or given:
+            raise SettingError(
+                f"expected no roles of columns with --dataset, got "
+                f"{listed(['edges'] * (edges is not None) + given)}; they go with --nodes"
+            )
         return load_dataset(dataset)
     assert nodes is not None
+    if edges is None and (roles["edge_weight"] or roles["edge_ends"]):
+        raise SettingError("--edge-weight and --edge-ends go with --edges")
     if roles["target"] is None:
         raise SettingError("expected --target COLUMN: which column of the node table to predict")
     return read_graph(nodes, edges, **roles)
@@ -206,20 +242,43 @@ def _load(
     from qpignn.methods.catalog import load_method
 
     model = load_method(folder)
+    origin = _read_origin(folder)
     if nodes is None:
         data = load_graph(folder / "graph")
         data.feature_names = model.fitted_.names
     else:
-        try:
-            origin = json.loads((folder / "fit.json").read_text())
-            roles = dict(origin["roles"])
-        except (OSError, ValueError, KeyError) as error:
+        if origin["roles"] is None:
             raise ReadError(
-                f"{folder}: was not fitted from files, so new files cannot be matched to it"
-            ) from error
+                f"{folder}: was fitted on the data set {origin['dataset']!r}, so new files cannot "
+                f"be matched to its columns"
+            )
+        roles = dict(origin["roles"])
         roles["node_weight"] = roles["split"] = None
         columns = read_table(nodes, text=[roles["id"]], encoding=roles["encoding"]).columns
         if roles["target"] not in columns:  # new nodes need not carry the column to be predicted
             roles["target"] = None
         data = read_graph(nodes, edges, features=origin["features"], need_target=False, **roles)
     return data, model.predict_interval(data)
+
+
+def _digests(folder: Path) -> dict[str, str]:
+    names = ("model.json", "graph/graph.safetensors", "graph/nodes.parquet")
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
+
+
+def _read_origin(folder: Path) -> dict[str, Any]:
+    """Return where a fitted folder came from; it must be whole and of one fit."""
+    try:
+        origin = json.loads((folder / ORIGIN).read_text(encoding="utf-8"))
+        roles = origin["roles"]
+        whole = origin["digests"] == _digests(folder) and (
+            roles is None or roles.keys() == DEFAULT_ROLES.keys()
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        whole = False
+    if not whole:
+        raise ModelFileError(
+            f"{folder}: expected a folder written by one 'qpignn fit', got one with missing, "
+            f"damaged or mixed files; fit again"
+        )
+    return dict(origin)

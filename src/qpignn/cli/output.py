@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +23,16 @@ def say(message: str) -> None:
 
 def print_json(document: Any) -> None:
     """Print one JSON document."""
-    typer.echo(json.dumps(document, indent=2, ensure_ascii=False, allow_nan=True))
+    typer.echo(json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def _finite(value: Any) -> Any:
+    """JSON has no infinity and no NaN: they become null."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, dict):
+        return {key: _finite(inside) for key, inside in value.items()}
+    return [_finite(inside) for inside in value] if isinstance(value, list) else value
 
 
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
@@ -77,15 +87,15 @@ def in_words(value: float | None) -> str:
 
 def check_output(path: Path, *, folder: bool) -> None:
     """Raise if results could not be written there, before any work is done for them."""
-    there = path if folder else path.parent
     if (folder and path.is_file()) or (not folder and path.is_dir()):
         raise SettingError(f"{path}: expected a {'folder' if folder else 'file'}, got the other")
-    try:
-        there.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SettingError(f"{path}: cannot be written: {error.strerror}") from error
+    there = path.absolute()
+    while not there.exists():
+        there = there.parent
+    if there != path.absolute() and not there.is_dir():
+        raise SettingError(f"{path}: cannot be written: {there} is a file, not a folder")
     if not os.access(there, os.W_OK):
-        raise SettingError(f"{path}: cannot be written: the folder {there} is read-only")
+        raise SettingError(f"{path}: cannot be written: {there} is read-only")
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]

@@ -25,6 +25,10 @@ SPLIT_WORDS = {
 }
 
 
+END_NAMES = (("from", "to"), ("source", "target"), ("src", "dst"))
+"""Columns of an edge table that are taken as its ends wherever they stand."""
+
+
 def from_frames(
     nodes: pd.DataFrame,
     edges: pd.DataFrame | None,
@@ -47,7 +51,8 @@ def from_frames(
         target: column to predict; blank or NaN = unlabelled. ``None``: a graph to predict on.
         id: column of node ids, of any type; by default ``id`` if there is one, else the index.
         features: the feature columns; by default all without another role.
-        edge_ends: the edge table's two id columns; by default its first two.
+        edge_ends: the edge table's two id columns; by default those called from and to, source
+            and target, or src and dst, else its first two.
         edge_weight: column of the edge table; finite, from 0 up.
         node_weight: column of the node table that weighs its targets in training.
         split: column saying ``train``, ``validation`` or ``test``; blank = none of them.
@@ -67,6 +72,8 @@ def from_frames(
     others = [column for column in nodes.columns if column not in taken]
     columns = list(features) if features is not None else others
     _need_columns("node", nodes, columns)
+    if len(set(taken)) < len(taken):
+        raise GraphError(f"expected a column of its own for every role, got {listed(taken)}")
     other_roles = [column for column in columns if column in taken]
     if other_roles or len(set(columns)) < len(columns):
         raise GraphError(
@@ -99,7 +106,7 @@ def from_frames(
 def _compact(x: npt.NDArray[np.float64]) -> Tensor:
     with np.errstate(over="ignore", invalid="ignore"):
         small = x.astype(np.float32)
-        lost = np.abs(small - x).max(axis=0) > 1e-4 * x.std(axis=0)
+        lost = ~(np.abs(small - x).max(axis=0) <= 1e-4 * x.std(axis=0))
     varies = (x != x[:1]).any(axis=0)
     return torch.from_numpy(x if bool((lost & varies).any()) else small)
 
@@ -174,7 +181,7 @@ def _split_masks(column: pd.Series[Any], ids: pd.Index) -> dict[str, Tensor]:
     if unknown:
         raise GraphError(
             f"split column {column.name!r}: expected train, validation, test or blank, "
-            f"got {column.iloc[unknown[0]]!r} at node {ids[unknown[0]]!r}"
+            f"got {listed([column.iloc[unknown[0]]])} at node {ids[unknown[0]]!r}"
         )
     parts = np.array([SPLIT_WORDS.get(word, "") for word in words], dtype=object)
     return {name: torch.from_numpy((parts == name).astype(bool)) for name in MASKS}
@@ -194,9 +201,15 @@ def _edge_table(
                 f"the edge table: expected two columns of node ids, got "
                 f"{listed(edges.columns) or 'no column'}"
             )
-        ends = (edges.columns[0], edges.columns[1])
+        known = [pair for pair in END_NAMES if set(pair) <= set(edges.columns)]
+        ends = known[0] if known else (edges.columns[0], edges.columns[1])
     _need_columns("edge", edges, [*ends, *([weight] if weight is not None else [])])
     positions = np.stack([_positions(edges[end], ids) for end in ends])
+    if len(edges) and bool((positions[0] == positions[1]).all()):
+        raise GraphError(
+            f"expected edges between different nodes, got {len(edges)} that all join a node to "
+            f"itself; are {listed(ends)} the columns of the two ends (edge_ends=...)?"
+        )
     values = None
     if weight is not None:
         rows = pd.RangeIndex(1, len(edges) + 1)

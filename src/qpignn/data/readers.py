@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import warnings
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from torch_geometric.data import Data
 
-from qpignn.data.frames import from_frames
+from qpignn.data.frames import END_NAMES, from_frames
 from qpignn.errors import ReadError, listed
 
 BLANKS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A"]
@@ -44,8 +45,13 @@ def read_graph(
         )
     edge_table = None
     if edges is not None:
-        ends = roles.get("edge_ends") or (0, 1)
+        ends = roles.get("edge_ends") or (0, 1, *(name for pair in END_NAMES for name in pair))
         edge_table = read_table(edges, text=ends, encoding=encoding)
+        if set(edge_table.columns[:2]) <= set(node_table[id]):
+            raise ReadError(
+                f"{edges}: expected a header line with column names, got an edge "
+                f"({listed(edge_table.columns[:2])} are node ids); add a line such as from,to"
+            )
     return from_frames(node_table, edge_table, target=target, id=id, **roles)
 
 
@@ -71,8 +77,25 @@ def read_table(path: str | Path, *, text: Any = (), encoding: str = "utf-8") -> 
         raise ReadError(
             f"{path}: expected a header line with column names, got no columns"
         ) from error
+    except ReadError as error:
+        raise ReadError(f"{path}: {error}") from error
+    except pd.errors.ParserWarning as error:
+        raise ReadError(
+            f"{path}: expected rows as long as the header line, got longer ones"
+        ) from error
     except (ValueError, OSError, EOFError) as error:  # parser and Arrow errors are ValueErrors
         raise ReadError(f"{path}: cannot be read as a table: {error}") from error
+
+
+def _check_names(columns: list[str]) -> None:
+    again = sorted({name for name in columns if columns.count(name) > 1})
+    if again:
+        raise ReadError(f"expected each column name once, got repeated: {listed(again)}")
+    if "" in columns:
+        raise ReadError(
+            f"expected a name for every column, got none for column {columns.index('') + 1}; was "
+            f"the file written with its row index? Leave it out (pandas: index=False)"
+        )
 
 
 def _read_text(path: Path, text: Any, encoding: str) -> pd.DataFrame:
@@ -82,23 +105,34 @@ def _read_text(path: Path, text: Any, encoding: str) -> pd.DataFrame:
     with opener(path, "rt", encoding=encoding, newline="") as file:
         header = file.readline()
     delimiter = max(",;\t|", key=header.count)
-    found = pd.read_csv(path, nrows=0, encoding=encoding, sep=delimiter).columns
-    columns = [str(name).strip() for name in found]
+    first = pd.read_csv(
+        path,
+        nrows=1,
+        header=None,
+        encoding=encoding,
+        sep=delimiter,
+        dtype=str,
+        keep_default_na=False,
+    )
+    columns = [str(name).strip() for name in first.iloc[0]]
+    _check_names(columns)
     kept = {
         columns[name] if isinstance(name, int) and name < len(columns) else name for name in text
     }
-    table = pd.read_csv(
-        path,
-        sep=delimiter,
-        encoding=encoding,
-        header=0,
-        names=columns,
-        dtype={name: str for name in columns if name in kept},
-        keep_default_na=False,
-        na_values={name: [""] if name in kept else BLANKS for name in columns},
-        index_col=False,
-        low_memory=False,
-    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # longer rows would lose data
+        table = pd.read_csv(
+            path,
+            sep=delimiter,
+            encoding=encoding,
+            header=0,
+            names=columns,
+            dtype={name: str for name in columns if name in kept},
+            keep_default_na=False,
+            na_values={name: [""] if name in kept else BLANKS for name in columns},
+            index_col=False,
+            low_memory=False,
+        )
     for name in kept & set(columns):
         table[name] = table[name].str.strip()
     return table

@@ -108,8 +108,10 @@ def _positive(span: Tensor) -> Tensor:
 
 
 def _standard(rows: Tensor) -> Scaler:
+    size = _positive(rows.abs().amax(dim=0))  # divided out first: squares of 1e200 overflow
+    rows = rows / size
     shift = rows.mean(dim=0)
     scale = (rows - shift).square().mean(dim=0).sqrt()
-    # a column counts as constant when its spread is rounding noise of its size
-    flat = scale <= 1e-12 * rows.abs().amax(dim=0)
+    flat = scale <= 1e-12  # a column counts as constant when its spread is rounding noise
+    shift, scale = shift * size, scale * size
     return Scaler(shift, torch.where(flat, 1.0, scale))

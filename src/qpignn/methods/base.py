@@ -26,6 +26,7 @@ from qpignn.errors import (
     GraphError,
     ModelFileError,
     NotFittedError,
+    QpignnError,
     SplitError,
     listed,
     whole_number,
@@ -43,6 +44,18 @@ class Fitted:
     columns: int
     names: list[str] | None
     sparse: bool
+
+    def check_types(self) -> None:
+        """Raise TypeError unless what was read from a file is what was written."""
+        right = (
+            isinstance(self.settings, dict)
+            and "confidence_level" in self.settings
+            and isinstance(self.columns, int)
+            and isinstance(self.names, list | None)
+            and isinstance(self.sparse, bool)
+        )
+        if not right:
+            raise TypeError("settings, columns, names or sparse are not of their kind")
 
     def check(self, data: Data) -> None:
         """Raise unless a graph has the feature columns of the fit."""
@@ -94,6 +107,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         self.check_settings()
         data = check_graph(data)
         given = _checked_given(data, train_mask)
+        self.__dict__.pop("fitted_", None)  # a fit that fails leaves no fit behind
         self._fit(check_graph(hide_targets(data, given)), given)
         names = data.get("feature_names")
         self.fitted_ = Fitted(
@@ -129,11 +143,13 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         description, state = read_folder(Path(folder), cls.__name__)
         fitted = Fitted(**{field.name: description[field.name] for field in fields(Fitted)})
         try:
+            fitted.check_types()
             method = cls(**fitted.settings)
-        except TypeError as error:
-            message = f"{folder}: the saved settings are of another kind: {error}"
+            method.check_settings()
+            method._restore(state, fitted.columns)
+        except (TypeError, KeyError, RuntimeError, QpignnError) as error:
+            message = f"{folder}: the description does not fit the weights or this version: {error}"
             raise ModelFileError(message) from error
-        method._restore(state, fitted.columns)
         method.fitted_ = fitted
         return method
 
@@ -185,11 +201,15 @@ def _checked_given(data: Data, train_mask: Any) -> Tensor:
             f"expected labelled nodes to learn from, got none: {int(labelled(data).sum())} nodes "
             f"are labelled, but the mask gives none of them"
         )
+    weight = data.get("node_weight")
+    if weight is not None and not bool((weight[given] > 0).any()):
+        raise GraphError("node_weight: expected weight on the given nodes, got zeros only")
     return given
 
 
 def _as_mask(mask: Any, nodes: int) -> Tensor:
-    array = torch.as_tensor(np.asarray(mask))
+    values = np.asarray(mask)
+    array = torch.as_tensor(values) if values.dtype.kind in "biuf" else torch.empty(0)
     if array.dtype != torch.bool or array.shape != (nodes,):
         raise ArrayError(
             f"mask: expected {nodes} booleans, one a node, "

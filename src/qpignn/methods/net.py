@@ -16,7 +16,7 @@ from qpignn.data.scaling import (
     fit_range_scalers,
     fit_target_scaler,
 )
-from qpignn.errors import ModelFileError, SettingError, SplitError, one_of, whole_number
+from qpignn.errors import SettingError, SplitError, one_of, whole_number
 from qpignn.methods.base import IntervalMethod
 from qpignn.metrics import winkler_score
 from qpignn.nn.encoders import SageEncoder
@@ -101,7 +101,12 @@ class NetMethod(IntervalMethod):
         self._fit_scalers(data, given)
         self.net_ = self._new_net(data.x.shape[1])
         if (weights := self.__dict__.pop("_initial_weights", None)) is not None:
-            self.net_.load_state_dict(weights)
+            try:
+                self.net_.load_state_dict(weights)
+            except RuntimeError as error:
+                raise SettingError(
+                    f"start_from: the weights do not fit the net: {error}"
+                ) from error
         train_nodes, held_out = self._held_out(data, given)
         graph = self._operands(data, torch.cat([train_nodes, held_out]))
         y = self.y_scaler_.transform(data.y, DTYPES[self.dtype])
@@ -172,15 +177,10 @@ class NetMethod(IntervalMethod):
         return state
 
     def _restore(self, state: dict[str, Tensor], columns: int) -> None:
-        try:
-            self.net_ = self._new_net(columns)
-            self.net_.load_state_dict(_part(state, "net"))
-            self.x_scaler_ = Scaler.from_state(_part(state, "x_scaler"))
-            self.y_scaler_ = Scaler.from_state(_part(state, "y_scaler"))
-        except (KeyError, RuntimeError) as error:
-            raise ModelFileError(
-                f"the saved weights do not fit the saved settings: {error}"
-            ) from error
+        self.net_ = self._new_net(columns)
+        self.net_.load_state_dict(_part(state, "net"))
+        self.x_scaler_ = Scaler.from_state(_part(state, "x_scaler"))
+        self.y_scaler_ = Scaler.from_state(_part(state, "y_scaler"))
         self.net_.eval()
 
 

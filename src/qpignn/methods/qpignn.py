@@ -119,9 +119,17 @@ class QpiGNN(NetMethod):
             )
 
     def _fit(self, data: Data, given: Tensor) -> None:
-        auto = (1 - self.confidence_level) / 2
-        self.lambda_width_ = auto if self.lambda_width == "auto" else float(self.lambda_width)
+        self.lambda_width_ = self._price()
         super()._fit(data, given)
+
+    def _restore(self, state: dict[str, Tensor], columns: int) -> None:
+        super()._restore(state, columns)
+        self.lambda_width_ = self._price()
+
+    def _price(self) -> float:
+        if self.lambda_width == "auto":
+            return float(1 - self.confidence_level) / 2
+        return float(self.lambda_width)
 
     def _head(self, generator: torch.Generator) -> nn.Module:
         return DualHead(self.hidden, self.half_width, generator)

@@ -48,4 +48,5 @@ def _line_width(nodes: int) -> float:
 
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure to a file of the kind its name says."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=150)
