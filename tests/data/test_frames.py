@@ -134,6 +134,7 @@ def test_big_targets_keep_their_digits() -> None:
         ({}, {"features": ["speed", "flow"]}, "none that has another role, got 'flow'"),
         ({}, {"features": ["speed", "speed"]}, "each column once"),
         ({}, {"edge_weight": "w"}, "edge table lacks the column 'w'"),
+        ({}, {"edge_ends": ("a",)}, "edge_ends: expected two columns, got 'a'"),
         ({}, {"edge_ends": ("a", "c")}, "edge table lacks the column 'c'"),
         ({"part": ["train", "holdout", ""]}, {"split": "part"}, "got 'holdout' at node 'y'"),
         ({"w": [1, -1, 1]}, {"node_weight": "w"}, "node_weight: expected finite numbers from 0 up"),

@@ -90,7 +90,7 @@ def fit(
     roles = {
         "target": target,
         "id": id,
-        "edge_ends": edge_ends.split(",") if edge_ends else None,
+        "edge_ends": [end.strip() for end in edge_ends.split(",")] if edge_ends else None,
         "edge_weight": edge_weight,
         "node_weight": node_weight,
         "split": split,
@@ -119,9 +119,8 @@ def fit(
         "features": data.get("feature_names"),
         "digests": _digests(out),
     }
-    replace_file(
-        out / ORIGIN, json.dumps(origin, indent=2).encode()
-    )  # last: it vouches for the rest
+    # written last, because it vouches for the other files
+    replace_file(out / ORIGIN, json.dumps(origin, indent=2).encode())
     report: dict[str, Any] = {
         "folder": str(out),
         "nodes": data.x.shape[0],

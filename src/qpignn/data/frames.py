@@ -203,6 +203,8 @@ def _edge_table(
             )
         known = [pair for pair in END_NAMES if set(pair) <= set(edges.columns)]
         ends = known[0] if known else (edges.columns[0], edges.columns[1])
+    if len(ends) != 2:
+        raise GraphError(f"edge_ends: expected two columns, got {listed(ends)}")
     _need_columns("edge", edges, [*ends, *([weight] if weight is not None else [])])
     positions = np.stack([_positions(edges[end], ids) for end in ends])
     if len(edges) and bool((positions[0] == positions[1]).all()):

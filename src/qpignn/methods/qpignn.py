@@ -90,8 +90,8 @@ class QpiGNN(NetMethod):
 
         Sigmoid half-width, violation averaged over violated nodes, one global range for scaling,
         lr = weight decay = 1e-3, no dropout, 500 epochs and the last one used. Computed in
-        float64: this loss amplifies rounding so much that in float32 a run's width on another
-        machine, or with another order of summation, can differ by a third.
+        float64: this loss amplifies rounding so much that in float32 a run's width can differ by
+        a third with the order in which numbers are summed.
         """
         variant = {
             "half_width": "sigmoid",
