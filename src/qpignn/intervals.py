@@ -25,6 +25,19 @@ def check_level(value: Any, name: str = "confidence_level") -> float:
     return level
 
 
+def check_levels(value: Any, name: str = "confidence_level") -> list[float]:
+    """Return one level or several as a rising list, or raise."""
+    if isinstance(value, Real | str) or value is None:
+        return [check_level(value, name)]
+    try:
+        levels = sorted({check_level(level, name) for level in value})
+    except TypeError:
+        levels = []
+    if not levels:
+        raise SettingError(f"{name}: expected a number or a list of numbers, got {value!r}")
+    return levels
+
+
 def covers(y: Any, lower: Any, upper: Any) -> Any:
     """Whether each target lies in its closed interval: lower ≤ y ≤ upper (arrays or tensors)."""
     return (lower <= y) & (y <= upper)
@@ -65,6 +78,8 @@ class Intervals:
         lower, upper: closed bounds; infinite only where a method says so.
         confidence_level: the coverage asked for.
         node_id: the user's ids, in the same order; row numbers where none were given.
+        epistemic: the part of each width that comes from the members' disagreement, which more
+            labels would shrink; None where a method has no members to compare.
     """
 
     prediction: Floats
@@ -72,6 +87,7 @@ class Intervals:
     upper: Floats
     confidence_level: float
     node_id: npt.NDArray[Any]
+    epistemic: Floats | None = None
 
     def __init__(
         self,
@@ -80,8 +96,12 @@ class Intervals:
         upper: Any,
         confidence_level: float,
         node_id: Any = None,
+        *,
+        epistemic: Any = None,
     ) -> None:
         columns = {"prediction": prediction, "lower": lower, "upper": upper}
+        if epistemic is not None:
+            columns["epistemic"] = epistemic
         arrays = {name: as_nodes(name, values) for name, values in columns.items()}
         lengths = {name: len(array) for name, array in arrays.items()}
         ids = np.arange(lengths["lower"]) if node_id is None else as_ids(node_id)
@@ -113,6 +133,11 @@ class Intervals:
         """Upper minus lower, per node."""
         return self.upper - self.lower
 
+    @property
+    def aleatoric(self) -> Floats | None:
+        """The rest of each width: the noise that would stay however many labels there were."""
+        return None if self.epistemic is None else self.width - self.epistemic
+
     def covers(self, y: Any) -> npt.NDArray[np.bool_]:
         """Whether each target lies in its closed interval."""
         targets = as_nodes("y", y)
@@ -127,11 +152,15 @@ class Intervals:
         """Return the intervals of some nodes: a boolean mask or positions."""
         chosen = np.asarray(nodes)
         columns = (self.prediction[chosen], self.lower[chosen], self.upper[chosen])
-        return Intervals(*columns, self.confidence_level, self.node_id[chosen])
+        part = None if self.epistemic is None else self.epistemic[chosen]
+        return Intervals(*columns, self.confidence_level, self.node_id[chosen], epistemic=part)
 
-    def to_frame(self) -> pd.DataFrame:
-        """Return a table with the columns id, prediction, lower, upper."""
-        return pd.DataFrame(
+    def to_frame(self, *, parts: bool = False) -> pd.DataFrame:
+        """Return a table with the columns id, prediction, lower, upper.
+
+        ``parts`` adds ``epistemic`` and ``aleatoric``, which add up to the width.
+        """
+        frame = pd.DataFrame(
             {
                 "id": self.node_id,
                 "prediction": self.prediction,
@@ -139,3 +168,8 @@ class Intervals:
                 "upper": self.upper,
             }
         )
+        if not parts:
+            return frame
+        if self.epistemic is None:
+            raise SettingError("parts: expected intervals of a method with several members")
+        return frame.assign(epistemic=self.epistemic, aleatoric=self.aleatoric)

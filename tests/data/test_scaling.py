@@ -8,7 +8,13 @@ from hypothesis import strategies as st
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
 
 from qpignn.data.matrix import is_sparse
-from qpignn.data.scaling import Scaler, fit_feature_scaler, fit_target_scaler
+from qpignn.data.scaling import (
+    TRANSFORMS,
+    Scaler,
+    TargetScaler,
+    fit_feature_scaler,
+    fit_target_scaler,
+)
 from qpignn.errors import ArrayError
 
 X = torch.tensor([[1.0, 5.0], [3.0, 5.0], [100.0, 9.0]])
@@ -78,6 +84,24 @@ def test_rounding_noise_is_no_spread() -> None:
 def test_state_rebuilds_the_scaler() -> None:
     scaler = fit_feature_scaler(X, GIVEN)
     assert torch.equal(Scaler.from_state(scaler.state()).transform(X), scaler.transform(X))
+
+
+@pytest.mark.parametrize("name", TRANSFORMS)
+def test_target_transforms_rise_and_come_back(name: str) -> None:
+    y = torch.tensor([-1e6, -3.0, -1.0, -1e-9, 0.0, 1e-9, 0.5, 2.0, 1e6], dtype=torch.float64)
+    scaler = fit_target_scaler(y, torch.ones(9, dtype=torch.bool), name)
+    z = scaler.transform(y, torch.float64)
+    assert (z.diff() > 0).all()  # so bounds of the one are bounds of the other
+    torch.testing.assert_close(scaler.inverse(z), y, rtol=1e-9, atol=1e-9)
+    again = TargetScaler.from_state(scaler.state())
+    assert again.name == name
+    assert torch.equal(again.transform(y), scaler.transform(y))
+
+
+def test_transforms_by_hand() -> None:
+    y = torch.tensor([-8.0, 0.0, 3.0], dtype=torch.float64)
+    assert TRANSFORMS["log1p"][0](y).tolist() == pytest.approx([-np.log(9), 0, np.log(4)])
+    assert TRANSFORMS["sqrt"][0](y).tolist() == pytest.approx([-(8**0.5), 0, 3**0.5])
 
 
 def test_misuse_is_refused() -> None:

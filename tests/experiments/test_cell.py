@@ -25,8 +25,9 @@ def test_a_row_has_the_promised_columns() -> None:
     assert list(row) == COLUMNS
     assert (row["n_train"], row["n_test"]) == (800, 200)
     assert row["lambda_width"] == "auto"
-    # two layers of (neighbour, root, bias) and two heads
-    assert row["parameters"] == 2 * 5 * 64 + 64 + 2 * 64 * 64 + 64 + 2 * 64 + 2
+    # ten nets: two layers of (neighbour, root, bias), a value and two half-widths for three levels
+    each = 2 * 5 * 32 + 32 + 2 * 32 * 32 + 32 + 7 * 32 + 7
+    assert row["parameters"] == 10 * each
 
 
 def test_widths_are_in_units_of_the_given_targets_range() -> None:

@@ -29,10 +29,10 @@ def test_split_and_initial_weights_go_on_in_one_stream() -> None:
     assert torch.equal(view.fit.y, y[order[200:].sort().values])
     for run, (first, second, value, half_width) in enumerate(runs):
         weights = published_weights(stream, run, 5, 64)
-        assert torch.equal(weights["encoder.layers.0.neighbour"], first.lin_l.weight.t())
-        assert torch.equal(weights["encoder.layers.1.root"], second.lin_r.weight.t())
-        assert torch.equal(weights["encoder.layers.1.bias"], second.lin_l.bias)
-        assert torch.equal(weights["head.weight"], torch.cat([value.weight, half_width.weight]))
+        assert torch.equal(weights["encoder.layers.0.neighbour"][0], first.lin_l.weight.t())
+        assert torch.equal(weights["encoder.layers.1.root"][0], second.lin_r.weight.t())
+        assert torch.equal(weights["encoder.layers.1.bias"][0, 0], second.lin_l.bias)
+        assert torch.equal(weights["head.weight"][0], torch.cat([value.weight, half_width.weight]))
         assert weights["head.bias"].flatten().tolist() == [
             value.bias.item(),
             half_width.bias.item(),

@@ -51,7 +51,7 @@ def test_a_failing_cell_does_not_stop_the_rest(store: Store) -> None:
     assert len(outcome.rows) == 1
     ((failed, words),) = outcome.failures
     assert failed == cells[0]
-    assert "TrainingError: the held-out score became" in words
+    assert "TrainingError: the loss became" in words
     assert len(store.get(cells)) == 1
 
 

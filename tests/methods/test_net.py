@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch_geometric.data import Data
 
 from qpignn import QpiGNN, load_dataset
 from qpignn.errors import SettingError, SplitError
+from qpignn.methods.net import fold_turns
 
 
 @pytest.fixture
@@ -16,15 +19,15 @@ def data() -> Data:
 
 
 def test_without_patience_every_given_node_carries_loss(data: Data) -> None:
-    watched = QpiGNN(epochs=3).fit(data).history_
+    watched = QpiGNN(lambda_width=0.05, epochs=3).fit(data).history_
     assert len(watched.held_out) == 3
-    assert QpiGNN(epochs=3, patience=None).fit(data).history_.held_out == []
+    assert QpiGNN(lambda_width=0.05, epochs=3, patience=None).fit(data).history_.held_out == {}
 
 
 def test_validation_nodes_alone_are_not_enough(data: Data) -> None:
     data.val_mask = torch.ones(100, dtype=torch.bool)
     with pytest.raises(SplitError, match="all in the val_mask; give train nodes too"):
-        QpiGNN(epochs=3).fit(data)
+        QpiGNN(lambda_width=0.05, epochs=3).fit(data)
 
 
 def test_a_fit_can_begin_at_given_weights_once(data: Data) -> None:
@@ -39,6 +42,31 @@ def test_weights_of_another_net_are_refused(data: Data) -> None:
     other = QpiGNN(epochs=1, hidden=8).fit(data).net_.state_dict()
     with pytest.raises(SettingError, match="start_from: the weights do not fit"):
         QpiGNN(epochs=1).start_from(other).fit(data)
+
+
+def test_members_take_turns_and_each_node_is_held_out_once_a_deal() -> None:
+    may = torch.ones(23, dtype=torch.bool)
+    may[4] = False  # has no weight, so it judges nobody
+    held_out = fold_turns(may, 10, seed=0)
+    assert held_out.shape == (10, 23)
+    for deal in (held_out[:5], held_out[5:]):
+        assert torch.equal(deal.sum(dim=0) == 1, may)
+        assert deal.sum(dim=1).min() >= 4
+    assert not torch.equal(held_out[:5], held_out[5:])
+    assert torch.equal(held_out, fold_turns(may, 10, seed=0))
+    assert not torch.equal(held_out, fold_turns(may, 10, seed=1))
+    assert not fold_turns(may[:5], 10, seed=0).any()  # four nodes cannot be dealt in five
+
+
+def test_members_trained_together_are_the_nets_trained_apart(data: Data) -> None:
+    """Nothing but the epoch to stop at is shared: with that fixed, a member is a net of its own."""
+    settings: dict[str, Any] = {"lambda_width": 0.05, "patience": None, "dropout": 0.0}
+    settings["epochs"] = 20
+    start = QpiGNN(members=5, **settings).fit(data)
+    weights = QpiGNN(members=5, **settings)._new_net(5).state_dict()
+    alone = QpiGNN(**settings).start_from({name: w[2:3] for name, w in weights.items()}).fit(data)
+    for name, weight in alone.net_.state_dict().items():
+        torch.testing.assert_close(start.net_.state_dict()[name][2:3], weight, atol=1e-4, rtol=1e-3)
 
 
 def test_range_scaling_maps_given_targets_to_zero_and_one(data: Data) -> None:

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
 
 from qpignn import QpiGNN, load_dataset, make_view, metrics, split_nodes
+from qpignn.data.views import View
 from qpignn.errors import SettingError, UnknownNameError
 
 
@@ -22,13 +26,17 @@ def judged(method: QpiGNN, name: str, seed: int = 0) -> tuple[float, float]:
 def test_auto_is_half_alpha() -> None:
     data = load_dataset("basic", nodes=50)
     assert QpiGNN(0.8, epochs=1).fit(data).lambda_width_ == pytest.approx(0.1)
+    assert QpiGNN([0.5, 0.9], epochs=1).fit(data).lambda_width_ == pytest.approx(0.05)
+    # a bound on one side that misses α has α/2 = 2·0.05 on that side of a two-sided interval
+    assert QpiGNN(0.95, side="upper", epochs=1).fit(data).lambda_width_ == pytest.approx(0.05)
     assert QpiGNN(lambda_width=0.3, epochs=1).fit(data).lambda_width_ == 0.3
 
 
 def test_coverage_on_the_training_nodes_settles_at_the_wanted_one() -> None:
     data = load_dataset("tree")
     for level in (0.6, 0.9):
-        method = QpiGNN(level, dropout=0.0, patience=None).fit(data)
+        plain = {"dropout": 0.0, "weight_decay": 0.0, "patience": None}
+        method = QpiGNN(level, (1 - level) / 2, lr=5e-3, **plain).fit(data)  # type: ignore[arg-type]
         late = method.history_.coverage[-100:]
         assert sum(late) / 100 == pytest.approx(level, abs=0.02)
 
@@ -39,11 +47,165 @@ def test_the_printed_loss_collapses_at_one_half() -> None:
     assert wide[0] > 0.8
 
 
-def test_intervals_are_much_narrower_than_the_targets_spread() -> None:
-    coverage, width = judged(QpiGNN(), "basic")
-    y = load_dataset("basic").y
-    assert coverage > 0.8
-    assert width < 0.3 * float(y.max() - y.min())
+def test_the_default_is_calibrated_and_near_the_narrowest_possible() -> None:
+    """The noise of basic is 0.1·U(0, 1), so no 90 % interval can be narrower than 0.09."""
+    judgements = [judged(QpiGNN(seed=seed), "basic", seed) for seed in range(3)]
+    coverage, width = (sum(column) / 3 for column in zip(*judgements, strict=True))
+    assert coverage == pytest.approx(0.9, abs=0.05)  # 2.5 errors of three times 200 nodes
+    assert 0.09 * coverage / 0.9 * 0.95 < width < 1.3 * 0.09 * coverage / 0.9
+
+
+def test_one_sided_noise_gets_lopsided_intervals() -> None:
+    """Outlier adds 3 ± 1 to one node in twenty; the narrowest 90 % interval leaves those out."""
+    coverage, width = judged(QpiGNN(), "outlier")
+    assert coverage > 0.84
+    assert width < 0.3
+    equal = judged(QpiGNN(tails="symmetric"), "outlier")
+    assert equal[1] > width
+
+
+LEVELS = [0.5, 0.8, 0.9, 0.95]
+
+
+@pytest.fixture(scope="module")
+def several() -> tuple[QpiGNN, View]:
+    view = make_view(split_nodes(load_dataset("er")))
+    return QpiGNN(LEVELS, epochs=150).fit(view.fit), view
+
+
+def test_levels_are_nested_and_chosen_when_predicting(several: tuple[QpiGNN, View]) -> None:
+    model, view = several
+    assert model.levels_ == LEVELS
+    found = [model.predict_interval(view.predict, confidence_level=level) for level in LEVELS]
+    for inner, outer in pairwise(found):
+        assert (outer.lower <= inner.lower).all()
+        assert (inner.upper <= outer.upper).all()
+        assert (outer.width > inner.width).any()
+        assert (outer.prediction == inner.prediction).all()
+    assert [f.confidence_level for f in found] == LEVELS
+    assert model.predict_interval(view.predict).confidence_level == 0.95
+    with pytest.raises(SettingError, match=r"one of the fitted levels \[0.5, .*got 0.7"):
+        model.predict_interval(view.predict, confidence_level=0.7)
+
+
+def test_each_level_covers_its_share(several: tuple[QpiGNN, View]) -> None:
+    model, view = several
+    for level in LEVELS:
+        found = model.predict_interval(view.predict, view.test_mask, confidence_level=level)
+        coverage = metrics.picp(view.y_test, found.lower, found.upper)
+        assert coverage == pytest.approx(level, abs=4 * (level * (1 - level) / 200) ** 0.5)
+
+
+def test_parts_of_the_width_add_up(several: tuple[QpiGNN, View]) -> None:
+    model, view = several
+    found = model.predict_interval(view.predict)
+    assert found.epistemic is not None
+    assert (found.epistemic >= 0).all()
+    assert (found.epistemic <= found.width).all()
+    assert found.epistemic + found.aleatoric == pytest.approx(found.width)
+    frame = found.to_frame(parts=True)
+    assert list(frame.columns[-2:]) == ["epistemic", "aleatoric"]
+
+
+def test_members_disagree_more_where_nothing_was_seen() -> None:
+    x = torch.linspace(-1, 1, 300).unsqueeze(1)
+    y = x.squeeze().sin() + 0.05 * torch.randn(300, generator=torch.Generator().manual_seed(0))
+    data = Data(x=x, y=y, edge_index=torch.empty((2, 0), dtype=torch.long))
+    model = QpiGNN(epochs=150).fit(data)
+    far = Data(x=x + 6, edge_index=data.edge_index)
+    near, away = (model.predict_interval(graph).epistemic for graph in (data, far))
+    assert near is not None
+    assert away is not None
+    assert away.mean() > 3 * near.mean()
+
+
+@pytest.mark.parametrize("side", ["lower", "upper"])
+def test_bounds_on_one_side(side: str) -> None:
+    view = make_view(split_nodes(load_dataset("uniform")))
+    model = QpiGNN([0.8, 0.9], side=side, epochs=100).fit(view.fit)
+    found = model.predict_interval(view.predict, view.test_mask)
+    free, bound = (found.upper, found.lower) if side == "lower" else (found.lower, found.upper)
+    assert np.isinf(free).all()
+    assert np.isfinite(bound).all()
+    assert metrics.picp(view.y_test, found.lower, found.upper) == pytest.approx(0.9, abs=0.085)
+    both = QpiGNN(0.9, epochs=100).fit(view.fit).predict_interval(view.predict, view.test_mask)
+    inner = found.lower - both.lower if side == "lower" else both.upper - found.upper
+    assert inner.mean() > 0  # all the miss is on one side, so the bound may lie further in
+
+
+def test_bounds_end_where_targets_cannot_go() -> None:
+    data = load_dataset("gaussian", nodes=200)
+    low, high = float(data.y.min()), float(data.y.max())
+    free = QpiGNN(epochs=20).fit(data).predict_interval(data)
+    cut = QpiGNN(epochs=20, y_min=low, y_max=high).fit(data).predict_interval(data)
+    assert free.lower.min() < low
+    assert cut.lower == pytest.approx(np.clip(free.lower, low, high))
+    assert cut.upper == pytest.approx(np.clip(free.upper, low, high))
+    assert cut.epistemic is not None
+    assert (cut.epistemic <= cut.width + 1e-12).all()
+    one = QpiGNN(epochs=20, y_max=high, side="lower").fit(data).predict_interval(data)
+    assert one.upper == pytest.approx(high)
+    with pytest.raises(SettingError, match="expected the given targets between 0 and inf, got"):
+        QpiGNN(y_min=0).fit(Data(x=data.x, y=data.y - 9, edge_index=data.edge_index))
+
+
+def heavy(seed: int = 0) -> Data:
+    data = load_dataset("basic", nodes=300)
+    noise = torch.randn(300, generator=torch.Generator().manual_seed(seed))
+    data.y = (8 * data.x[:, 0] + 0.2 * noise).exp()
+    return data
+
+
+def test_a_logarithm_is_tried_where_targets_are_heavy_tailed_and_kept_where_it_helps() -> None:
+    data = heavy()
+    model = QpiGNN(epochs=60).fit(data)
+    assert model.y_scaler_.name == "log1p"
+    assert (model.predict_interval(data).lower > -1).all()
+    assert QpiGNN(epochs=2).fit(load_dataset("basic", nodes=100)).y_scaler_.name == "none"
+    assert QpiGNN(lambda_width=0.05, epochs=2).fit(data).y_scaler_.name == "none"
+
+
+@pytest.mark.parametrize("name", ["none", "log1p", "sqrt"])
+def test_a_transform_can_be_asked_for(name: str, tmp_path: Path) -> None:
+    data = heavy()
+    model = QpiGNN(epochs=5, target_transform=name).fit(data)
+    assert model.y_scaler_.name == name
+    model.save(tmp_path)
+    again = QpiGNN.load(tmp_path)
+    assert (again.predict_interval(data).upper == model.predict_interval(data).upper).all()
+    assert again.stretches_ == model.stretches_
+
+
+def test_tuned_searches_on_held_out_given_nodes() -> None:
+    data = load_dataset("tree", nodes=200)
+    model = QpiGNN(lambda_width="tuned", trials=6, epochs=80).fit(data)
+    assert 0.005 <= model.lambda_width_ <= 0.5
+    assert QpiGNN(lambda_width="tuned", trials=6, epochs=80).fit(data).lambda_width_ == (
+        model.lambda_width_
+    )
+    fixed = QpiGNN(lambda_width=model.lambda_width_, epochs=80).fit(data)  # the same fit
+    assert (fixed.predict_interval(data).lower == model.predict_interval(data).lower).all()
+    published = QpiGNN.published("tuned", trials=3, epochs=5).fit(data)
+    assert 0.1 <= published.lambda_width_ <= 1
+    assert published.history_.held_out == {}  # the last fit is on all given nodes
+
+
+def test_a_higher_wanted_coverage_tunes_to_a_lower_price() -> None:
+    data = load_dataset("tree", nodes=300)
+    prices = [
+        QpiGNN(level, "tuned", trials=8, epochs=150).fit(data).lambda_width_
+        for level in (0.5, 0.95)
+    ]
+    assert prices[1] < prices[0]
+
+
+def test_too_few_nodes_to_calibrate_are_told() -> None:
+    data = load_dataset("basic", nodes=40)
+    with pytest.warns(UserWarning, match=r"17 held-out nodes .* 0.95 \(19 are needed\)"):
+        QpiGNN(0.95, epochs=2).fit(data, torch.arange(40) < 17)
+    with pytest.warns(UserWarning, match="0 held-out nodes"):
+        model = QpiGNN(0.9, epochs=2).fit(data, torch.arange(40) < 3)
+    assert len(model.predict_interval(data)) == 40
 
 
 def test_units_of_the_target_do_not_matter() -> None:
@@ -68,9 +230,9 @@ def test_validation_nodes_of_the_graph_are_the_ones_watched() -> None:
     mixed = Data(**data.to_dict())  # the same targets on other validation nodes
     mixed.y = data.y.clone()
     mixed.y[data.val_mask] = data.y[data.val_mask].flip(0)
-    a, b = (QpiGNN(epochs=15).fit(graph).history_ for graph in (data, mixed))
+    a, b = (QpiGNN(lambda_width=0.05, epochs=15).fit(graph).history_ for graph in (data, mixed))
     assert a.loss == b.loss  # they carry no loss
-    assert min(a.held_out) < min(b.held_out)  # but they are what the score is about
+    assert min(a.held_out.values()) < min(b.held_out.values())  # but are what is scored
 
 
 def test_the_published_variant() -> None:
@@ -97,6 +259,16 @@ def test_the_published_variant() -> None:
         {"lambda_width": "tight"},
         {"lambda_width": float("inf")},
         {"lambda_width": float("nan")},
+        {"lambda_width": "auto", "violation": "violated"},
+        {"lambda_width": 0.05, "confidence_level": [0.5, 0.9]},
+        {"lambda_width": 0.05, "side": "lower"},
+        {"lambda_width": "tuned", "tails": "free"},
+        {"confidence_level": []},
+        {"confidence_level": [0.5, 1.0]},
+        {"side": "lower", "confidence_level": [0.4, 0.9]},
+        {"y_min": 1.0, "y_max": 1.0},
+        {"members": 7},
+        {"trials": 0},
         {"seed": -1},
         {"hidden": 0},
         {"layers": 1.5},
@@ -107,19 +279,32 @@ def test_the_published_variant() -> None:
     ],
 )
 def test_settings_outside_their_range(settings: dict[str, object]) -> None:
-    (name,) = settings
+    name = next(iter(settings))
     with pytest.raises(SettingError, match=f"{name}: expected"):
         QpiGNN(**settings).fit(load_dataset("basic", nodes=50))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("name", ["half_width", "violation", "width", "scaling", "dtype"])
+WORDS = ["half_width", "violation", "width", "scaling", "dtype", "side", "tails", "activation"]
+
+
+@pytest.mark.parametrize("name", [*WORDS, "target_transform"])
 def test_words_that_are_no_setting(name: str) -> None:
     with pytest.raises(UnknownNameError, match=f"unknown {name} 'other'"):
         QpiGNN(**{name: "other"}).fit(load_dataset("basic", nodes=50))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
-    "options", [{"violation": "product"}, {"width": "l2"}, {"layers": 1}, {"layers": 3}]
+    "options",
+    [
+        {"violation": "product", "lambda_width": 0.1},
+        {"width": "l2", "lambda_width": 0.1},
+        {"tails": "equal", "lambda_width": 0.1},
+        {"layers": 1},
+        {"layers": 3},
+        {"members": 1},
+        {"members": 5, "activation": "relu", "half_width": "sigmoid"},
+        {"members": 5, "lambda_width": 0.1},
+    ],
 )
 def test_other_forms_train_too(options: dict[str, object]) -> None:
     data = load_dataset("basic", nodes=100)
@@ -130,5 +315,6 @@ def test_other_forms_train_too(options: dict[str, object]) -> None:
 def test_a_real_graph_with_wide_sparse_features(real: Callable[..., Data]) -> None:
     data = split_nodes(real("chameleon"))
     method = QpiGNN(epochs=20).fit(make_view(data).fit)
-    assert method.parameters_ == 2 * 3132 * 64 + 64 + 2 * 64 * 64 + 64 + 2 * 64 + 2
+    each = 2 * 3132 * 32 + 32 + 2 * 32 * 32 + 32 + 7 * 32 + 7
+    assert method.parameters_ == 10 * each
     assert len(method.predict_interval(data)) == 2277

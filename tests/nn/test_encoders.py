@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -20,53 +22,62 @@ def graph(nodes: int = 60, columns: int = 7) -> tuple[Tensor, Tensor]:
 
 
 class Pyg(nn.Module):
-    def __init__(self, ours: SageEncoder) -> None:
+    def __init__(self, ours: SageEncoder, member: int = 0) -> None:
         super().__init__()
+        self.activation = ours.activation
         self.layers = nn.ModuleList()
         for layer in ours.layers:
             assert isinstance(layer, SageLayer)
-            theirs = SAGEConv(*layer.neighbour.shape)
-            theirs.lin_l.weight.data = layer.neighbour.data.t().clone()
-            theirs.lin_l.bias.data = layer.bias.data.clone()
-            theirs.lin_r.weight.data = layer.root.data.t().clone()
+            theirs = SAGEConv(*layer.neighbour.shape[1:])
+            theirs.lin_l.weight.data = layer.neighbour.data[member].t().clone()
+            theirs.lin_l.bias.data = layer.bias.data[member, 0].clone()
+            theirs.lin_r.weight.data = layer.root.data[member].t().clone()
             self.layers.append(theirs)
 
     def forward(self, x: Tensor, edges: Tensor) -> Tensor:
         for layer in self.layers:
-            x = layer(x, edges).relu()
+            x = self.activation(layer(x, edges))
         return x
+
+
+def encoder_of(layers: int = 2, **settings: Any) -> SageEncoder:
+    return SageEncoder(7, 16, layers, generator=torch.Generator().manual_seed(0), **settings)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("part", [False, True])
-def test_outputs_and_gradients_of_pyg(sparse: bool, layers: int, part: bool) -> None:
+@pytest.mark.parametrize(("members", "activation"), [(1, "relu"), (3, "silu")])
+def test_outputs_and_gradients_of_pyg(
+    sparse: bool, layers: int, part: bool, members: int, activation: str
+) -> None:
     x, edges = graph()
     wanted = torch.tensor([50, 3, 58, 7]) if part else torch.arange(60)
-    encoder = SageEncoder(7, 16, layers, 0.0, torch.Generator().manual_seed(0))
-    pyg = Pyg(encoder)
+    encoder = encoder_of(layers, members=members, activation=activation)
     ours = encoder(
         prepare(x.to_sparse_csr() if sparse else x, edges, first=wanted if part else None)
     )
-    theirs = pyg(x, edges)[wanted]
-    torch.testing.assert_close(ours, theirs, atol=1e-5, rtol=1e-5)
     weights = torch.randn(ours.shape, generator=torch.Generator().manual_seed(1))
     (ours * weights).sum().backward()
-    (theirs * weights).sum().backward()
-    for mine, other in zip(encoder.layers, pyg.layers, strict=True):
-        for got, expected in (
-            (mine.neighbour.grad, other.lin_l.weight.grad.t()),
-            (mine.bias.grad, other.lin_l.bias.grad),
-            (mine.root.grad, other.lin_r.weight.grad.t()),
-        ):
-            torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-4)
+    for member in range(members):  # each is a net of its own
+        pyg = Pyg(encoder, member)
+        theirs = pyg(x, edges)[wanted]
+        torch.testing.assert_close(ours[member], theirs, atol=1e-5, rtol=1e-5)
+        (theirs * weights[member]).sum().backward()
+        for mine, other in zip(encoder.layers, pyg.layers, strict=True):
+            for got, expected in (
+                (mine.neighbour.grad[member], other.lin_l.weight.grad.t()),
+                (mine.bias.grad[member, 0], other.lin_l.bias.grad),
+                (mine.root.grad[member], other.lin_r.weight.grad.t()),
+            ):
+                torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-4)
 
 
 def test_the_written_out_gradient() -> None:
     _, edges = graph(12)
     mean = SparseMatrix(mean_adjacency(edges, None, 12)[:5], torch.float64)
     draw = torch.Generator().manual_seed(2)
-    shapes = ((12, 4), (4, 3), (4, 3), (3,))
+    shapes = ((2, 12, 4), (2, 4, 3), (2, 4, 3), (2, 1, 3))
     inputs = [
         torch.randn(shape, generator=draw, dtype=torch.float64, requires_grad=True)
         for shape in shapes
@@ -76,18 +87,18 @@ def test_the_written_out_gradient() -> None:
 
 def test_renaming_nodes_renames_outputs() -> None:
     x, edges = graph()
-    encoder = SageEncoder(7, 16, 2, 0.0, torch.Generator().manual_seed(0)).eval()
+    encoder = encoder_of().eval()
     order = torch.randperm(60, generator=torch.Generator().manual_seed(5))
     position = torch.empty_like(order)
     position[order] = torch.arange(60)
     moved = encoder(prepare(x[order], position[edges]))
-    torch.testing.assert_close(moved, encoder(prepare(x, edges))[order], atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(moved, encoder(prepare(x, edges))[:, order], atol=1e-5, rtol=1e-5)
 
 
 def test_dropout_acts_in_training_only_and_repeats_by_seed() -> None:
     x, edges = graph()
     operands = prepare(x, edges)
-    first, second = (SageEncoder(7, 16, 2, 0.5, torch.Generator().manual_seed(0)) for _ in range(2))
+    first, second = (encoder_of(dropout=0.5, activation="relu") for _ in range(2))
     a = first(operands)
     assert torch.equal(a, second(operands))
     assert not torch.equal(a, first(operands))  # another epoch, another mask
@@ -97,9 +108,10 @@ def test_dropout_acts_in_training_only_and_repeats_by_seed() -> None:
 
 
 def test_dropout_drops_its_share_and_keeps_the_mean() -> None:
-    encoder = SageEncoder(7, 16, 1, 0.25, torch.Generator().manual_seed(0))
-    ones = torch.ones(200_000)
-    dropped = encoder._activated(ones.clone())
+    encoder = encoder_of(1, dropout=0.25, activation="relu")
+    both = encoder._activated(torch.ones(2, 200_000))
+    assert torch.equal(*both)  # members share their masks
+    dropped = both[0]
     assert dropped.unique().tolist() == pytest.approx([0, 4 / 3])
     assert (dropped == 0).float().mean().item() == pytest.approx(0.25, abs=0.004)  # 4 errors
     assert dropped.mean().item() == pytest.approx(1, abs=0.006)
@@ -108,7 +120,7 @@ def test_dropout_drops_its_share_and_keeps_the_mean() -> None:
 
 
 def test_initial_weights_have_the_default_bounds() -> None:
-    layer = SageLayer(100, 50, torch.Generator().manual_seed(0))
+    layer = SageLayer(2, 100, 50, torch.Generator().manual_seed(0))
     for weight in layer.parameters():
         assert 0.09 < weight.abs().max() <= 0.1  # 1/√100
         assert weight.mean().abs() < 0.02

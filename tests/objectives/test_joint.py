@@ -54,10 +54,12 @@ def test_sums_by_hand(violation_form: str, width_form: str, wanted: float) -> No
 def test_weights_count_nodes_more_or_less() -> None:
     weight = torch.tensor([0.0, 0.0, 3.0, 1.0])
     options = {"confidence_level": 0.9, "lambda_width": 0.5, "weight": weight}
-    got = joint.joint_loss(LOWER, UPPER, Y, **options)  # type: ignore[arg-type]
-    assert got.item() == pytest.approx(0.16 + (3 * 1 + 1 * 2) / 4 + 0.5 * 4)
-    got = joint.joint_loss(LOWER, UPPER, Y, violation_form="violated", **options)  # type: ignore[arg-type]
-    assert got.item() == pytest.approx(0.16 + (3 * 1 + 1 * 2) / 4 + 0.5 * 4)
+    for form in ("all", "violated"):  # nothing that counts is covered, so the gap is 0.9
+        got = joint.joint_loss(LOWER, UPPER, Y, violation_form=form, **options)  # type: ignore[arg-type]
+        assert got.item() == pytest.approx(0.81 + (3 * 1 + 1 * 2) / 4 + 0.5 * 4)
+    half = torch.tensor([1.0, 1.0, 0.0, 0.0])  # covered, and narrow
+    got = joint.joint_loss(LOWER, UPPER, Y, **{**options, "weight": half})  # type: ignore[arg-type]
+    assert got.item() == pytest.approx(0.01 + 0.5 * 2)
 
 
 def bounds(seed: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -67,16 +69,54 @@ def bounds(seed: int) -> tuple[Tensor, Tensor, Tensor]:
     return lower.requires_grad_(), upper.requires_grad_(), torch.from_numpy(y)
 
 
-@given(st.integers(0, 2**32 - 1), st.floats(0.0, 1.0))
-def test_the_fast_form_equals_the_sum_of_terms(seed: int, lam: float) -> None:
+def sum_of_terms(lower: Tensor, upper: Tensor, y: Tensor, lam: float, weight: Tensor) -> Tensor:
+    hits = joint.coverage_penalty(lower, upper, y, 0.9, weight)
+    missed = joint.mean_over_all(joint.violation(lower, upper, y), weight)
+    return hits + missed + lam * joint.mean_over_all(joint.width(lower, upper), weight)
+
+
+@given(st.integers(0, 2**32 - 1), st.floats(0.0, 1.0), st.booleans())
+def test_the_fast_form_equals_the_sum_of_terms(seed: int, lam: float, weighted: bool) -> None:
     lower, upper, y = bounds(seed)
-    fast = joint.joint_loss(lower, upper, y, confidence_level=0.9, lambda_width=lam)
-    fast_gradients = torch.autograd.grad(fast, (lower, upper))
-    plain = joint.joint_loss(
-        lower, upper, y, confidence_level=0.9, lambda_width=lam, weight=torch.ones_like(y)
-    )
+    weight = torch.from_numpy(np.random.default_rng(seed).random(15)) if weighted else None
+    fast = joint.joint_loss(lower, upper, y, confidence_level=0.9, lambda_width=lam, weight=weight)
+    plain = sum_of_terms(lower, upper, y, lam, torch.ones_like(y) if weight is None else weight)
     torch.testing.assert_close(fast, plain)
+    fast_gradients = torch.autograd.grad(fast, (lower, upper))
     torch.testing.assert_close(fast_gradients, torch.autograd.grad(plain, (lower, upper)))
+
+
+@pytest.mark.parametrize("form", ["all", "violated"])
+def test_levels_and_members_add_up(form: str) -> None:
+    """Two levels of three members at once cost what the six cost one by one."""
+    levels, prices = torch.tensor([[0.5], [0.9]]).double(), torch.tensor([[0.25], [0.05]]).double()
+    single = [[bounds(3 * k + m) for m in range(3)] for k in range(2)]
+    lower, upper, y = (
+        torch.stack([torch.stack([cell[i].detach() for cell in row]) for row in single])
+        for i in range(3)
+    )
+    weight = torch.rand(3, 15, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    together = joint.joint_loss(
+        lower,
+        upper,
+        y,
+        confidence_level=levels,
+        lambda_width=prices,
+        violation_form=form,
+        weight=weight,
+    )
+    apart = sum(
+        joint.joint_loss(
+            *single[k][m],
+            confidence_level=levels[k].item(),
+            lambda_width=prices[k].item(),
+            violation_form=form,
+            weight=weight[m],
+        ).item()
+        for k in range(2)
+        for m in range(3)
+    )
+    assert together.item() == pytest.approx(apart)
 
 
 def test_at_half_alpha_the_loss_is_half_alpha_times_the_winkler_score() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,7 +23,8 @@ class Point(nn.Module):
 
     def measure(self) -> Measured:
         middle = self.weight.expand(4)
-        return Measured((middle - Y).square().mean(), middle - 1, middle + 1, Y)
+        inside = (middle.abs() <= 1).float().mean()
+        return Measured((middle - Y).square().mean(), inside, torch.tensor(2.0))
 
 
 def test_it_minimises_and_writes_history() -> None:
@@ -65,6 +67,16 @@ def test_a_held_out_score_without_patience_keeps_the_best_of_all_epochs() -> Non
     assert (history.best_epoch, history.stopped, len(history)) == (1, "epochs", 4)
 
 
+def test_looks_are_as_rare_as_told_but_never_missing_at_the_end() -> None:
+    net = Point()
+    settings = TrainingSettings(7, 0.1, patience=3, look_every=3)
+    history = train(net, net.measure, settings, scores([3.0, 2.0, 1.0]))
+    assert history.held_out == {2: 3.0, 5: 2.0, 6: 1.0}
+    assert history.to_frame()["held_out"].notna().tolist() == [False, False, True] * 2 + [True]
+    late = train(net, net.measure, settings, scores([3.0, 4.0]))
+    assert (late.stopped, len(late), late.best_epoch) == ("patience", 6, 2)
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_loss_that_is_no_number_stops_with_advice(value: float) -> None:
     net = Point()
@@ -74,7 +86,7 @@ def test_a_loss_that_is_no_number_stops_with_advice(value: float) -> None:
         nonlocal calls
         calls += 1
         measured = net.measure()
-        return measured if calls < 4 else Measured(measured.loss * value, *[Y] * 3)
+        return measured if calls < 4 else replace(measured, loss=measured.loss * value)
 
     with pytest.raises(
         TrainingError, match=r"became (nan|inf) at epoch 3\. Try a lower .*lr is 0.1"
@@ -127,7 +139,7 @@ def test_interrupting_before_the_first_step_goes_through() -> None:
 
     def measure() -> Measured:
         measured = net.measure()
-        return Measured(Stop.apply(measured.loss), measured.lower, measured.upper, measured.y)
+        return replace(measured, loss=Stop.apply(measured.loss))
 
     with pytest.raises(KeyboardInterrupt):
         train(net, measure, TrainingSettings(epochs=9, lr=0.1))
@@ -151,6 +163,7 @@ def test_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
         {"lr": float("nan")},
         {"weight_decay": -1},
         {"patience": 0},
+        {"look_every": 0},
     ],
 )
 def test_bad_settings(settings: dict[str, Any]) -> None:

@@ -6,13 +6,14 @@ columns are divided by their largest absolute value and never shifted, so zeros 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from qpignn.data.matrix import is_sparse, select_rows, stored_values, to_scipy, with_values
-from qpignn.errors import ArrayError
+from qpignn.errors import ArrayError, one_of
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,48 @@ class Scaler:
             )
 
 
+TRANSFORMS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
+    "none": (lambda y: y, lambda z: z),
+    "log1p": (
+        lambda y: y.sign() * y.abs().log1p(),
+        lambda z: z.sign() * z.abs().expm1(),
+    ),
+    "sqrt": (lambda y: y.sign() * y.abs().sqrt(), lambda z: z.sign() * z.square()),
+}
+"""Rising functions of the target and their inverses; both mirror negative numbers."""
+
+
+@dataclass(frozen=True)
+class TargetScaler:
+    """A rising transform, then shift and scale: bounds of the one are bounds of the other.
+
+    Attributes:
+        name: one of :data:`TRANSFORMS`.
+        scaler: fitted on transformed targets.
+    """
+
+    name: str
+    scaler: Scaler
+
+    def transform(self, y: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
+        """Bring targets to the net's units."""
+        return self.scaler.transform(TRANSFORMS[self.name][0](y.double()), dtype)
+
+    def inverse(self, z: Tensor) -> Tensor:
+        """Undo :meth:`transform`; float64."""
+        return TRANSFORMS[self.name][1](self.scaler.inverse(z))
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the fitted numbers and the transform's name, to be saved beside a model."""
+        return {"transform": torch.tensor(list(self.name.encode())), **self.scaler.state()}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Tensor]) -> TargetScaler:
+        """Rebuild from :meth:`state`."""
+        name = bytes(state["transform"].tolist()).decode()
+        return cls(one_of("transform", name, TRANSFORMS), Scaler.from_state(state))
+
+
 def fit_feature_scaler(x: Tensor, given: Tensor) -> Scaler:
     """Standardise dense columns by mean and deviation, sparse ones by largest absolute value."""
     rows = select_rows(x, given)
@@ -76,16 +119,16 @@ def fit_feature_scaler(x: Tensor, given: Tensor) -> Scaler:
     return _standard(rows.double())
 
 
-def fit_target_scaler(y: Tensor, given: Tensor) -> Scaler:
-    """Standardise targets by mean and deviation of the given labelled nodes."""
+def fit_target_scaler(y: Tensor, given: Tensor, transform: str = "none") -> TargetScaler:
+    """Standardise (transformed) targets by mean and deviation of the given labelled nodes."""
     known = y[given]
-    known = known[~torch.isnan(known)]
+    known = known[~torch.isnan(known)].double()
     if len(known) == 0:
         raise ArrayError("expected at least one labelled given node to fit a scaler on, got none")
-    return _standard(known.double().unsqueeze(1))
+    return TargetScaler(transform, _standard(TRANSFORMS[transform][0](known).unsqueeze(1)))
 
 
-def fit_range_scalers(x: Tensor, y: Tensor, given: Tensor) -> tuple[Scaler, Scaler]:
+def fit_range_scalers(x: Tensor, y: Tensor, given: Tensor) -> tuple[Scaler, TargetScaler]:
     """Map features, and targets, to 0…1 by ONE minimum and maximum over all columns.
 
     This is the published code's scaling: columns share their range, so small ones are crushed.
@@ -99,7 +142,9 @@ def fit_range_scalers(x: Tensor, y: Tensor, given: Tensor) -> tuple[Scaler, Scal
     known = known[~torch.isnan(known)]
     return (
         Scaler(low.expand(columns).clone(), _positive(high - low).expand(columns).clone()),
-        Scaler(known.min().reshape(1), _positive(known.max() - known.min()).reshape(1)),
+        TargetScaler(
+            "none", Scaler(known.min().reshape(1), _positive(known.max() - known.min()).reshape(1))
+        ),
     )
 
 

@@ -65,9 +65,9 @@ def published_weights(
     for i, layer in enumerate(layers):
         name = f"encoder.layers.{i}"
         weights[f"{name}.neighbour"] = layer.lin_l.weight.detach().t().contiguous()
-        weights[f"{name}.bias"] = layer.lin_l.bias.detach()
+        weights[f"{name}.bias"] = layer.lin_l.bias.detach().unsqueeze(0)
         weights[f"{name}.root"] = layer.lin_r.weight.detach().t().contiguous()
-    return weights
+    return {name: weight.unsqueeze(0) for name, weight in weights.items()}  # of the one member
 
 
 def _part(data: Data, nodes: Tensor) -> Data:

@@ -6,6 +6,8 @@ Public methods check and translate; a method implements ``_fit``, ``_predict``, 
 
 from __future__ import annotations
 
+import copy
+import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -27,11 +29,12 @@ from qpignn.errors import (
     ModelFileError,
     NotFittedError,
     QpignnError,
+    SettingError,
     SplitError,
     listed,
     whole_number,
 )
-from qpignn.intervals import Intervals, check_level
+from qpignn.intervals import Intervals, check_level, check_levels
 from qpignn.methods.folder import read_folder, write_folder
 from qpignn.training.history import History
 
@@ -84,13 +87,23 @@ class Fitted:
             )
 
 
+@dataclass(frozen=True)
+class Bounds:
+    """One number a node each, in the target's own unit; see :class:`qpignn.intervals.Intervals`."""
+
+    prediction: Tensor
+    lower: Tensor
+    upper: Tensor
+    epistemic: Tensor | None = None
+
+
 class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
     """A model that gives every node of a graph an interval.
 
     Constructors take settings only; what ``fit`` learns ends in an underscore.
     """
 
-    confidence_level: float
+    confidence_level: float | list[float]
     seed: int
     verbose: bool
     history_: History
@@ -118,14 +131,20 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         )
         return self
 
-    def predict_interval(self, data: Data, mask: Any = None) -> Intervals:
-        """Return the intervals of all nodes, or of a boolean mask's, in the target's own unit."""
+    def predict_interval(
+        self, data: Data, mask: Any = None, *, confidence_level: float | None = None
+    ) -> Intervals:
+        """Return the intervals of all nodes, or of a boolean mask's, in the target's own unit.
+
+        ``confidence_level`` chooses among the fitted levels; default the highest of them.
+        """
         fitted = self._fitted()
         data = check_graph(data, need_target=False)
         fitted.check(data)
-        prediction, lower, upper = self._predict(data)
-        level = fitted.settings["confidence_level"]
-        intervals = Intervals(prediction, lower, upper, level, node_ids(data))
+        level = self._level(confidence_level)
+        bounds = self._as_fitted()._predict(data, level)
+        columns = (bounds.prediction, bounds.lower, bounds.upper)
+        intervals = Intervals(*columns, level, node_ids(data), epistemic=bounds.epistemic)
         return intervals if mask is None else intervals.select(_as_mask(mask, len(intervals)))
 
     def predict(self, data: Data, mask: Any = None) -> npt.NDArray[np.float64]:
@@ -135,7 +154,8 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
     def save(self, folder: str | Path) -> None:
         """Write the fitted method to a folder (no pickle): weights and a readable description."""
         fitted = self._fitted()
-        write_folder(Path(folder), {"method": type(self).__name__, **asdict(fitted)}, self._state())
+        described = {"method": type(self).__name__, **asdict(fitted)}
+        write_folder(Path(folder), described, self._as_fitted()._state())
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -155,7 +175,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
 
     def check_settings(self) -> None:
         """Raise if a setting is outside the values it may take."""
-        check_level(self.confidence_level)
+        check_levels(self.confidence_level)
         whole_number("seed", self.seed, 0)
 
     @property
@@ -163,18 +183,41 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
     def parameters_(self) -> int:
         """Number of trained weights."""
 
+    def _as_fitted(self) -> Self:
+        """Return this method with the settings of its fit, whatever they have become since."""
+        same: Self = copy.copy(self).set_params(**self._fitted().settings)
+        return same
+
     def _fitted(self) -> Fitted:
         if not hasattr(self, "fitted_"):
             raise NotFittedError(f"this {type(self).__name__} is not fitted yet; call fit first")
         return self.fitted_
+
+    @property
+    def levels_(self) -> list[float]:
+        """The levels that were fitted, rising."""
+        return check_levels(self._fitted().settings["confidence_level"])
+
+    def _level(self, wanted: float | None) -> float:
+        """Return a fitted level, the highest unless told, or raise."""
+        if wanted is None:
+            return self.levels_[-1]
+        level = check_level(wanted)
+        for fitted in self.levels_:
+            if math.isclose(level, fitted, abs_tol=1e-9):
+                return fitted
+        raise SettingError(
+            f"confidence_level: expected one of the fitted levels {self.levels_}, got {level:g}; "
+            f"fit again with it among the levels"
+        )
 
     @abstractmethod
     def _fit(self, data: Data, given: Tensor) -> None:
         """Learn from a checked graph; only ``given`` nodes have targets."""
 
     @abstractmethod
-    def _predict(self, data: Data) -> tuple[Tensor, Tensor, Tensor]:
-        """Return prediction, lower and upper for every node, in the target's own unit."""
+    def _predict(self, data: Data, level: float) -> Bounds:
+        """Return what is known of every node at a fitted level, in the target's own unit."""
 
     @abstractmethod
     def _state(self) -> dict[str, Tensor]:

@@ -1,9 +1,10 @@
-"""What methods built on one net share: scale, prepare, train, predict."""
+"""What methods built on nets share: scale, prepare, hold out, train, predict."""
 
 from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, Self
 
 import torch
@@ -12,21 +13,23 @@ from torch_geometric.data import Data
 
 from qpignn.data.scaling import (
     Scaler,
+    TargetScaler,
     fit_feature_scaler,
     fit_range_scalers,
     fit_target_scaler,
 )
 from qpignn.errors import SettingError, SplitError, one_of, whole_number
-from qpignn.methods.base import IntervalMethod
-from qpignn.metrics import winkler_score
-from qpignn.nn.encoders import SageEncoder
+from qpignn.intervals import check_levels
+from qpignn.methods.base import Bounds, IntervalMethod
+from qpignn.nn.encoders import ACTIVATIONS, SageEncoder
 from qpignn.nn.propagate import Operands, prepare
+from qpignn.objectives.joint import mean_over_all, violation, width
 from qpignn.randomness import numpy_rng, torch_rng
 from qpignn.training.loop import Measured, TrainingSettings, train
 
 SCALINGS = ("standard", "range")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
-HELD_OUT_SHARE = 0.2
+FOLDS = 5  # a member holds out one fifth of the given nodes
 
 
 class IntervalNet(nn.Module):
@@ -42,14 +45,30 @@ class IntervalNet(nn.Module):
         return self.head(self.encoder(graph))
 
 
-class NetMethod(IntervalMethod):
-    """One encoder with one head, trained by the one loop.
+@dataclass(frozen=True)
+class Seen:
+    """What a fit sees: the graph's constants, and the given nodes' targets in the net's units.
 
-    A method says which head it has, how its outputs become bounds, and what it minimises.
+    Shapes:
+        y, weight: (given,); held_out: (members, given), the nodes a member is not trained on
+    """
+
+    graph: Operands
+    y: Tensor
+    weight: Tensor
+    held_out: Tensor
+
+
+class NetMethod(IntervalMethod):
+    """One encoder with one head, trained by the one loop; several members side by side.
+
+    A method says which head it has, how its outputs become bounds, and what it minimises. Members
+    are nets that share nothing but the graph; each holds out another part of the given nodes.
     """
 
     hidden: int
     layers: int
+    activation: str
     dropout: float
     lr: float
     weight_decay: float
@@ -64,12 +83,31 @@ class NetMethod(IntervalMethod):
         """Make the head for ``self.hidden`` inputs."""
 
     @abstractmethod
-    def _bounds(self, outputs: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """Turn the net's outputs into prediction, lower and upper, in scaled units."""
+    def _bounds(self, outputs: Any) -> tuple[Tensor, Tensor]:
+        """Turn the net's outputs into lower and upper, (levels, members, nodes), scaled units."""
 
     @abstractmethod
     def _loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> Measured:
-        """Return what to minimise on the training nodes."""
+        """Return what to minimise; ``weight`` is (members, nodes), or None for all nodes alike."""
+
+    @abstractmethod
+    def _interval(self, outputs: Any, level: float) -> Bounds:
+        """Turn the net's outputs into the nodes' intervals at a fitted level, in scaled units.
+
+        ``epistemic`` is a share of the width.
+        """
+
+    def _members(self) -> int:
+        """How many nets are trained side by side."""
+        return 1
+
+    def _holds_out(self) -> bool:
+        """Whether some given nodes are kept from the gradient."""
+        return self.patience is not None
+
+    def _trained_levels(self) -> list[float]:
+        """Levels the net has bounds for, rising."""
+        return check_levels(self.confidence_level)
 
     @property
     def parameters_(self) -> int:
@@ -86,6 +124,7 @@ class NetMethod(IntervalMethod):
         super().check_settings()
         one_of("scaling", self.scaling, SCALINGS)
         one_of("dtype", self.dtype, DTYPES)
+        one_of("activation", self.activation, ACTIVATIONS)
         whole_number("hidden", self.hidden)
         whole_number("layers", self.layers)
         if not 0 <= self.dropout < 1:
@@ -94,12 +133,21 @@ class NetMethod(IntervalMethod):
 
     def _training(self) -> TrainingSettings:
         return TrainingSettings(
-            self.epochs, self.lr, self.weight_decay, self.patience, self.verbose
+            self.epochs,
+            self.lr,
+            self.weight_decay,
+            self.patience,
+            look_every=5 if self._members() > 1 else 1,
+            verbose=self.verbose,
         )
 
     def _fit(self, data: Data, given: Tensor) -> None:
         self._fit_scalers(data, given)
-        self.net_ = self._new_net(data.x.shape[1])
+        self._train(self._see(data, given, self._held_out(data, given)))
+
+    def _train(self, seen: Seen) -> None:
+        """Train all members together, each without the nodes it holds out."""
+        self.net_ = self._new_net(seen.graph.columns)
         if (weights := self.__dict__.pop("_initial_weights", None)) is not None:
             try:
                 self.net_.load_state_dict(weights)
@@ -107,67 +155,89 @@ class NetMethod(IntervalMethod):
                 raise SettingError(
                     f"start_from: the weights do not fit the net: {error}"
                 ) from error
-        train_nodes, held_out = self._held_out(data, given)
-        graph = self._operands(data, torch.cat([train_nodes, held_out]))
-        y = self.y_scaler_.transform(data.y, DTYPES[self.dtype])
-        weight = data.get("node_weight")
-        y_train, count = y[train_nodes], len(train_nodes)
-        train_weight = None if weight is None else weight[train_nodes].to(y.dtype)
+        trained = seen.weight * ~seen.held_out
+        alike = None if bool((trained == 1).all()) else trained
 
         def measure() -> Measured:
-            outputs = self.net_(graph)
-            return self._loss(_first(outputs, count), y_train, train_weight)
+            return self._loss(self.net_(seen.graph), seen.y, alike)
 
-        def held_out_score() -> float:
-            _, lower, upper = (column[count:] for column in self._bounds(self.net_(graph)))
-            if not bool(torch.isfinite(upper - lower).all()):
-                return math.nan
-            return winkler_score(y[held_out], lower, upper, confidence_level=self.confidence_level)
-
-        score = held_out_score if len(held_out) else None
+        score = (lambda: self._held_out_score(seen)) if bool(seen.held_out.any()) else None
         self.history_ = train(self.net_, measure, self._training(), score)
 
-    def _predict(self, data: Data) -> tuple[Tensor, Tensor, Tensor]:
-        with torch.no_grad():
-            bounds = self._bounds(self.net_(self._operands(data)))
-        prediction, lower, upper = (self.y_scaler_.inverse(column) for column in bounds)
-        return prediction, lower, upper
+    def _held_out_score(self, seen: Seen) -> float:
+        """Winkler score of the members on the nodes each holds out, times α/2, over all levels."""
+        watching = seen.held_out.any(dim=1)
+        lower, upper = (bound[:, watching] for bound in self._bounds(self.net_(seen.graph)))
+        alpha = 1 - torch.tensor(self._trained_levels(), dtype=seen.y.dtype)[:, None, None]
+        price = violation(lower, upper, seen.y.expand_as(lower)) + alpha / 2 * width(lower, upper)
+        return float(mean_over_all(price, (seen.weight * seen.held_out)[watching]).mean())
 
-    def _fit_scalers(self, data: Data, given: Tensor) -> None:
+    def _predict(self, data: Data, level: float) -> Bounds:
+        with torch.no_grad():
+            found = self._interval(self.net_(self._operands(data)), level)
+        columns = (found.prediction, found.lower, found.upper)
+        prediction, lower, upper = (
+            self.y_scaler_.inverse(column).clamp(*self._range()) for column in columns
+        )
+        share = found.epistemic
+        return Bounds(prediction, lower, upper, None if share is None else share * (upper - lower))
+
+    def _range(self) -> tuple[float, float]:
+        """Where targets lie: bounds are cut there."""
+        return -math.inf, math.inf
+
+    def _fit_scalers(self, data: Data, given: Tensor, transform: str = "none") -> None:
         if self.scaling == "range":
             self.x_scaler_, self.y_scaler_ = fit_range_scalers(data.x, data.y, given)
         else:
             self.x_scaler_ = fit_feature_scaler(data.x, given)
-            self.y_scaler_ = fit_target_scaler(data.y, given)
+            self.y_scaler_ = fit_target_scaler(data.y, given, transform)
 
     def _new_net(self, columns: int) -> IntervalNet:
         generator = torch_rng(self.seed, "weights")
-        encoder = SageEncoder(columns, self.hidden, self.layers, self.dropout, generator)
+        encoder = SageEncoder(
+            columns,
+            self.hidden,
+            self.layers,
+            generator=generator,
+            dropout=self.dropout,
+            activation=self.activation,
+            members=self._members(),
+        )
         return IntervalNet(encoder, self._head(generator)).to(DTYPES[self.dtype])
 
-    def _held_out(self, data: Data, given: Tensor) -> tuple[Tensor, Tensor]:
-        """Return positions of training nodes and of nodes watched for early stopping.
+    def _see(self, data: Data, given: Tensor, held_out: Tensor) -> Seen:
+        """Return what a fit sees of the graph, in the net's units."""
+        dtype = DTYPES[self.dtype]
+        nodes = given.nonzero().flatten()
+        y = self.y_scaler_.transform(data.y[nodes], dtype)
+        weight = data.get("node_weight")
+        counts = torch.ones_like(y) if weight is None else weight[nodes].to(dtype)
+        return Seen(self._operands(data, nodes), y, counts, held_out)
 
-        None are watched without ``patience``, nor where there are too few to spare any.
+    def _held_out(self, data: Data, given: Tensor) -> Tensor:
+        """Return (members, given nodes): which nodes a member is not trained on.
+
+        None where nothing is learnt from them, nor where there are too few to spare any. A single
+        member holds out the graph's ``val_mask`` or a fifth; several take turns, a fifth each.
         """
-        watched = torch.zeros_like(given)
-        if self.patience is not None:
-            chosen = data.get("val_mask")
-            if chosen is not None and bool((chosen & given).any()):
-                watched = chosen & given
-            else:
-                positions = given.nonzero().flatten().numpy()
-                order = numpy_rng(self.seed, "held out").permutation(positions)
-                watched[torch.from_numpy(order[: int(HELD_OUT_SHARE * len(order))])] = True
-        if bool((watched == given).all()):
+        if not self._holds_out():
+            return torch.zeros(self._members(), int(given.sum()), dtype=torch.bool)
+        chosen = data.get("val_mask")
+        if self._members() > 1 or chosen is None or not bool((chosen & given).any()):
+            weight = data.get("node_weight")
+            counts = torch.ones(int(given.sum())) if weight is None else weight[given]
+            return fold_turns(counts > 0, self._members(), self.seed)
+        if bool((chosen & given == given).all()):
             raise SplitError(
                 f"expected nodes to train on, got {int(given.sum())} given nodes that are all in "
                 f"the val_mask; give train nodes too"
             )
-        return (given & ~watched).nonzero().flatten(), watched.nonzero().flatten()
+        held_out: Tensor = chosen[given].unsqueeze(0)
+        return held_out
 
     def _operands(self, data: Data, first: Tensor | None = None) -> Operands:
-        x = self.x_scaler_.transform(data.x, next(self.net_.parameters()).dtype)
+        x = self.x_scaler_.transform(data.x, DTYPES[self.dtype])
         return prepare(x, data.edge_index, data.get("edge_weight"), first=first)
 
     def _state(self) -> dict[str, Tensor]:
@@ -180,14 +250,24 @@ class NetMethod(IntervalMethod):
         self.net_ = self._new_net(columns)
         self.net_.load_state_dict(_part(state, "net"))
         self.x_scaler_ = Scaler.from_state(_part(state, "x_scaler"))
-        self.y_scaler_ = Scaler.from_state(_part(state, "y_scaler"))
+        self.y_scaler_ = TargetScaler.from_state(_part(state, "y_scaler"))
         self.net_.eval()
 
 
-def _first(outputs: Any, count: int) -> Any:
-    if isinstance(outputs, tuple):
-        return tuple(column[:count] for column in outputs)
-    return outputs[:count]
+def fold_turns(may_be_held: Tensor, members: int, seed: int) -> Tensor:
+    """Deal nodes into fifths, anew for every five members; each member holds out one fifth.
+
+    Fewer than five nodes are not divided.
+    """
+    held_out = torch.zeros(members, len(may_be_held), dtype=torch.bool)
+    nodes = may_be_held.nonzero().flatten()
+    if len(nodes) < FOLDS:
+        return held_out
+    for member in range(members):
+        deal, fold = divmod(member, FOLDS)
+        order = numpy_rng(seed, f"folds {deal}").permutation(len(nodes))
+        held_out[member, nodes[torch.from_numpy(order[fold::FOLDS])]] = True
+    return held_out
 
 
 def _part(state: dict[str, Tensor], name: str) -> dict[str, Tensor]:

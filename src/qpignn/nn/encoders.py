@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -10,32 +11,40 @@ from torch import Tensor, nn
 
 from qpignn.nn.propagate import Operands, SparseMatrix
 
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "silu": nn.functional.silu,
+    "relu": torch.relu,
+}
+"""What follows each layer: ReLU in the paper; SiLU is smooth, and so are the curves it fits."""
+
 
 class SageLayer(nn.Module):
     """GraphSAGE with mean aggregation (Hamilton et al. 2017, https://arxiv.org/abs/1706.02216).
 
     h'_v = mean_{u → v} h_u · N + h_v · R + b: the numbers of PyG's ``SAGEConv``, whose matrices
-    are these transposed.
+    are these transposed. Several members, nets that share nothing but the graph, stand side by
+    side in the first axis.
 
     Shapes:
-        neighbour, root: (inputs, outputs); bias: (outputs,)
+        neighbour, root: (members, inputs, outputs); bias: (members, 1, outputs)
     """
 
-    def __init__(self, inputs: int, outputs: int, generator: torch.Generator) -> None:
+    def __init__(self, members: int, inputs: int, outputs: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.neighbour = uniform_parameter((inputs, outputs), inputs, generator)
-        self.bias = uniform_parameter((outputs,), inputs, generator)
-        self.root = uniform_parameter((inputs, outputs), inputs, generator)
+        self.neighbour = uniform_parameter((members, inputs, outputs), inputs, generator)
+        self.bias = uniform_parameter((members, 1, outputs), inputs, generator)
+        self.root = uniform_parameter((members, inputs, outputs), inputs, generator)
 
     def on_features(self, graph: Operands) -> Tensor:
-        """Apply to the constant input features of all nodes."""
+        """Apply to the constant input features of all nodes: (members, nodes, outputs)."""
         x = graph.features
         if isinstance(x, SparseMatrix):  # project first: A·(X·N), never A·X
             return graph.mean @ (x @ self.neighbour) + (x @ self.root + self.bias)
-        return torch.addmm(self.bias, x, torch.cat([self.neighbour, self.root]))
+        weights = torch.cat([self.neighbour, self.root], dim=1)
+        return torch.baddbmm(self.bias, x.expand(len(weights), -1, -1), weights)
 
     def forward(self, hidden: Tensor, mean: SparseMatrix) -> Tensor:
-        """Apply to hidden vectors of all nodes; outputs for the first ``mean.shape[0]`` nodes."""
+        """Apply to (members, nodes, inputs); outputs for the first ``mean.shape[0]`` nodes."""
         weights = (self.neighbour, self.root, self.bias)
         out: Tensor = _SageStep.apply(hidden, *weights, mean)  # type: ignore[no-untyped-call]
         return out
@@ -45,7 +54,7 @@ class _SageStep(torch.autograd.Function):
     """mean·h·N + h·R + b for the first rows of h.
 
     The gradient is written out because autograd would fill a whole matrix with zeros for the slice
-    h[:rows], and add up in another what here goes into one.
+    h[:, :rows], and add up in another what here goes into one.
     """
 
     @staticmethod
@@ -53,21 +62,22 @@ class _SageStep(torch.autograd.Function):
         ctx: Any, hidden: Tensor, neighbour: Tensor, root: Tensor, bias: Tensor, mean: SparseMatrix
     ) -> Tensor:
         around = mean.multiply(hidden)
-        own = hidden[: mean.shape[0]]
+        own = hidden[:, : mean.shape[0]]
         ctx.mean = mean
         ctx.save_for_backward(around, own, neighbour, root)
-        return torch.addmm(bias, around, neighbour).addmm_(own, root)
+        return torch.baddbmm(bias, around, neighbour).baddbmm_(own, root)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         around, own, neighbour, root = ctx.saved_tensors
-        to_hidden = ctx.mean.multiply(gradient @ neighbour.t(), transposed=True)
-        to_hidden[: len(own)].addmm_(gradient, root.t())
-        return to_hidden, around.t() @ gradient, own.t() @ gradient, gradient.sum(dim=0), None
+        to_hidden = ctx.mean.multiply(gradient @ neighbour.mT, transposed=True)
+        to_hidden[:, : own.shape[1]].baddbmm_(gradient, root.mT)
+        to_bias = gradient.sum(dim=1, keepdim=True)
+        return to_hidden, around.mT @ gradient, own.mT @ gradient, to_bias, None
 
 
 class SageEncoder(nn.Module):
-    """A stack of GraphSAGE layers, each followed by ReLU and, while training, dropout.
+    """A stack of GraphSAGE layers, each followed by an activation and, while training, dropout.
 
     The input features are never dropped: that would spoil the first hop computed once.
     """
@@ -77,37 +87,43 @@ class SageEncoder(nn.Module):
         inputs: int,
         hidden: int,
         layers: int,
-        dropout: float,
+        *,
         generator: torch.Generator,
+        dropout: float = 0.0,
+        activation: str = "silu",
+        members: int = 1,
     ) -> None:
         super().__init__()
         widths = [inputs, *[hidden] * layers]
         self.layers = nn.ModuleList(
-            SageLayer(before, after, generator) for before, after in pairwise(widths)
+            SageLayer(members, before, after, generator) for before, after in pairwise(widths)
         )
+        self.activation = ACTIVATIONS[activation]
         self.dropout = dropout
         self.generator = generator
 
     def forward(self, graph: Operands) -> Tensor:
-        """Return (graph.rows, hidden)."""
+        """Return (members, graph.rows, hidden)."""
         first, *rest = self.layers
         assert isinstance(first, SageLayer)
         hidden = self._activated(first.on_features(graph))
         for layer in rest:
             mean = graph.mean_top if layer is rest[-1] else graph.mean
             hidden = self._activated(layer(hidden, mean))
-        return hidden if len(hidden) == graph.rows else hidden[: graph.rows]
+        return hidden if hidden.shape[1] == graph.rows else hidden[:, : graph.rows]
 
     def _activated(self, hidden: Tensor) -> Tensor:
-        hidden = torch.relu_(hidden)
+        hidden = self.activation(hidden)
         if not self.training or self.dropout == 0:
             return hidden
-        # one random byte a unit: a fifth of the time of a draw a unit, at shares of 1/256
+        # one mask for all members, and one random byte a unit: a fifth of the time of a draw a
+        # unit, at shares of 1/256
+        shape = hidden.shape[1:]
         dropped = min(round(self.dropout * 256), 255)
-        words = torch.empty(-(-hidden.numel() // 8), dtype=torch.int64)
+        words = torch.empty(-(-shape.numel() // 8), dtype=torch.int64)
         words.random_(-(2**63), None, generator=self.generator)
-        kept = words.view(torch.uint8)[: hidden.numel()].view_as(hidden) >= dropped
-        return hidden * kept * (256 / (256 - dropped))
+        kept = words.view(torch.uint8)[: shape.numel()].view(shape) >= dropped
+        return hidden * (kept.to(hidden.dtype) * (256 / (256 - dropped)))
 
 
 def uniform_parameter(

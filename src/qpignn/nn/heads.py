@@ -16,22 +16,36 @@ POSITIVE: dict[str, Callable[[Tensor], Tensor]] = {
 """What makes a half-width positive: softplus in the paper, sigmoid in the published code."""
 
 
-class DualHead(nn.Module):
-    """Two linear heads on one hidden vector: the value ŷ and the half-width d > 0.
+class IntervalHead(nn.Module):
+    """Linear heads on one hidden vector: the value ŷ and half-widths d > 0.
+
+    One half-width for both sides (the paper's dual head) or one for each. For several levels a
+    half-width is that of the level inside it plus something positive, so intervals are nested.
 
     Shapes:
-        (nodes, hidden) → value (nodes,), half-width (nodes,)
+        (members, nodes, hidden) → value (members, nodes), below and above (levels, members, nodes)
     """
 
-    def __init__(self, hidden: int, positive: str, generator: torch.Generator) -> None:
+    def __init__(
+        self,
+        hidden: int,
+        positive: str,
+        *,
+        generator: torch.Generator,
+        levels: int = 1,
+        symmetric: bool = True,
+        members: int = 1,
+    ) -> None:
         super().__init__()
         self.positive = POSITIVE[positive]
-        self.weight = uniform_parameter((2, hidden), hidden, generator)
-        self.bias = uniform_parameter((2, 1), hidden, generator)
+        self.sides = 1 if symmetric else 2
+        outputs = 1 + self.sides * levels
+        self.weight = uniform_parameter((members, outputs, hidden), hidden, generator)
+        self.bias = uniform_parameter((members, outputs, 1), hidden, generator)
 
-    def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
-        """Return value and half-width."""
-        value, raw = torch.addmm(
-            self.bias, self.weight, hidden.t()
-        )  # (2, nodes): fast for few rows
-        return value, self.positive(raw)
+    def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return the value and the half-widths below and above it."""
+        raw = torch.baddbmm(self.bias, self.weight, hidden.mT)  # (members, outputs, nodes)
+        steps = self.positive(raw[:, 1:]).transpose(0, 1)
+        sides = [part.cumsum(dim=0) for part in steps.chunk(self.sides)]
+        return raw[:, 0], sides[0], sides[-1]

@@ -23,7 +23,7 @@ class SparseMatrix:
     """A constant sparse matrix that multiplies dense ones, keeping its transpose for the gradient.
 
     Shapes:
-        self: (rows, columns); ``self @ dense``: (columns, width) → (rows, width)
+        self: (rows, columns); ``self @ dense``: (…, columns, width) → (…, rows, width)
     """
 
     def __init__(self, matrix: Any, dtype: torch.dtype = torch.float32) -> None:
@@ -38,7 +38,11 @@ class SparseMatrix:
 
     def multiply(self, dense: Tensor, *, transposed: bool = False) -> Tensor:
         """Return the plain product, outside autograd."""
-        return (self._backward if transposed else self._forward).times(dense)
+        rows = self._backward if transposed else self._forward
+        if dense.dim() == 2:
+            return rows.times(dense)
+        # one by one: what stays in the cache is one member's, not all
+        return torch.stack([rows.times(part) for part in dense])
 
 
 class _Rows:

@@ -36,7 +36,7 @@ from qpignn.errors import ArrayError
 from qpignn.intervals import covers
 
 Nodes = Tensor
-"""(nodes,): one number a node."""
+"""(…, nodes): one number a node; axes before the last are levels and members, each on its own."""
 
 
 def _same_shape(*columns: Tensor) -> None:
@@ -48,6 +48,11 @@ def _same_shape(*columns: Tensor) -> None:
         )
 
 
+def _fits(values: Tensor, weight: Tensor) -> None:
+    """Raise unless weights are those of the nodes: of the last axis, and of axes before it."""
+    _same_shape(values[(0,) * (values.dim() - weight.dim())], weight)
+
+
 def covered(lower: Nodes, upper: Nodes, y: Nodes) -> Nodes:
     """Whether each target lies in its closed interval."""
     _same_shape(lower, upper, y)
@@ -55,9 +60,16 @@ def covered(lower: Nodes, upper: Nodes, y: Nodes) -> Nodes:
     return inside
 
 
-def coverage_penalty(lower: Nodes, upper: Nodes, y: Nodes, confidence_level: float) -> Tensor:
+def coverage_penalty(
+    lower: Nodes,
+    upper: Nodes,
+    y: Nodes,
+    confidence_level: float | Tensor,
+    weight: Nodes | None = None,
+) -> Tensor:
     """First term of Eq. 6: (ĉ − (1−α))². A hard count, without gradient."""
-    return (covered(lower, upper, y).to(y.dtype).mean() - confidence_level) ** 2
+    hits = covered(lower, upper, y).to(y.dtype)
+    return (mean_over_all(hits, weight) - confidence_level) ** 2
 
 
 def violation(lower: Nodes, upper: Nodes, y: Nodes) -> Nodes:
@@ -86,17 +98,18 @@ def width_squared(lower: Nodes, upper: Nodes) -> Nodes:
 def mean_over_all(values: Nodes, weight: Nodes | None = None) -> Tensor:
     """Mean over all nodes, weighted where weights are given."""
     if weight is None:
-        return values.mean()
-    _same_shape(values, weight)
-    return (values * weight).sum() / weight.sum()
+        return values.mean(dim=-1)
+    _fits(values, weight)
+    return (values * weight).sum(dim=-1) / weight.sum(dim=-1)
 
 
 def mean_over_positive(values: Nodes, weight: Nodes | None = None) -> Tensor:
     """Mean over the nodes with a positive value only; zero where there are none."""
     if weight is None:
         weight = torch.ones_like(values)
-    _same_shape(values, weight)
-    return (values * weight).sum() / (weight * (values > 0)).sum().clamp_min(1e-12)
+    _fits(values, weight)
+    total = (weight * (values > 0)).sum(dim=-1)
+    return (values * weight).sum(dim=-1) / total.clamp_min(1e-12)
 
 
 VIOLATIONS: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
@@ -112,37 +125,38 @@ def joint_loss(
     upper: Nodes,
     y: Nodes,
     *,
-    confidence_level: float,
-    lambda_width: float,
+    confidence_level: float | Tensor,
+    lambda_width: float | Tensor,
     violation_form: str = "all",
     width_form: str = "l1",
     weight: Nodes | None = None,
 ) -> Tensor:
-    """Eq. 6. The module's docstring derives what ``lambda_width`` does.
+    """Eq. 6, summed over levels and members. The module's docstring derives what λ does.
 
     Args:
-        lower, upper, y: bounds and targets in scaled units.
-        confidence_level: wanted coverage 1 − α.
-        lambda_width: price of width; α/2 is calibrated for ``all`` with ``l1``.
+        lower, upper, y: bounds and targets in scaled units, (…, nodes).
+        confidence_level: wanted coverage 1 − α; one number, or one for each level as (levels, 1).
+        lambda_width: price of width, likewise; α/2 is calibrated for ``all`` with ``l1``.
         violation_form: ``all`` (as printed), ``violated`` (as published) or ``product``.
         width_form: ``l1`` or ``l2``.
-        weight: how much each node's violation and width count.
+        weight: how much each node counts, (nodes,) or (members, nodes).
     """
-    if weight is None and (violation_form, width_form) == ("all", "l1"):
+    if (violation_form, width_form) == ("all", "l1"):
         loss: Tensor = _PrintedForm.apply(  # type: ignore[no-untyped-call]
-            lower, upper, y, confidence_level, lambda_width
+            lower, upper, y, confidence_level, lambda_width, weight
         )
         return loss
     missed, mean = VIOLATIONS[violation_form]
-    return (
-        coverage_penalty(lower, upper, y, confidence_level)
+    terms: Tensor = (
+        coverage_penalty(lower, upper, y, confidence_level, weight)
         + mean(missed(lower, upper, y), weight)
         + lambda_width * mean_over_all(WIDTHS[width_form](lower, upper), weight)
     )
+    return terms.sum()
 
 
 class _PrintedForm(torch.autograd.Function):
-    """Eq. 6 as printed, unweighted: the same numbers as the terms above, in far fewer steps.
+    """Eq. 6 as printed: the same numbers as the terms above, in far fewer steps.
 
     On a small graph a training step is mostly autograd's bookkeeping, and this gradient is known:
     per node, 1[lower > y] − λ for the lower bound and λ − 1[y > upper] for the upper.
@@ -150,20 +164,31 @@ class _PrintedForm(torch.autograd.Function):
 
     @staticmethod
     def forward(  # noqa: PLR0917
-        ctx: Any, lower: Tensor, upper: Tensor, y: Tensor, level: float, lam: float
+        ctx: Any,
+        lower: Tensor,
+        upper: Tensor,
+        y: Tensor,
+        level: float | Tensor,
+        lam: float | Tensor,
+        weight: Tensor | None,
     ) -> Tensor:
         _same_shape(lower, upper, y)
         below, above = (lower > y).to(y.dtype), (y > upper).to(y.dtype)
-        covered = 1 - (below.sum() + above.sum()) / len(y)
+        gap = (1 - mean_over_all(below + above, weight) - level).square_()
+        lam = lam.unsqueeze(-1) if isinstance(lam, Tensor) else lam
         to_lower, to_upper = below.sub_(lam), above.neg_().add_(lam)
+        if weight is None:
+            to_lower, to_upper = to_lower.div_(y.shape[-1]), to_upper.div_(y.shape[-1])
+        else:
+            share = weight / weight.sum(dim=-1, keepdim=True)
+            to_lower, to_upper = to_lower.mul_(share), to_upper.mul_(share)
         # the terms with a gradient are linear in it: Σ (lower − y)·to_lower + (upper − y)·to_upper
-        priced = torch.dot(lower - y, to_lower) + torch.dot(upper - y, to_upper)
+        priced = torch.dot((lower - y).flatten(), to_lower.flatten())
+        priced += torch.dot((upper - y).flatten(), to_upper.flatten())
         ctx.save_for_backward(to_lower, to_upper)
-        ctx.nodes = len(y)
-        return (covered - level) ** 2 + priced / len(y)
+        return gap.sum() + priced
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         to_lower, to_upper = ctx.saved_tensors
-        step = gradient / ctx.nodes
-        return to_lower * step, to_upper * step, None, None, None
+        return to_lower * gradient, to_upper * gradient, None, None, None, None

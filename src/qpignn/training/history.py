@@ -13,7 +13,7 @@ class History:
 
     Attributes:
         loss, coverage, width: on the training nodes, in scaled-target units.
-        held_out: score on held-out nodes, where some were watched.
+        held_out: score on held-out nodes by epoch, for the epochs that looked at some.
         best_epoch: the epoch whose weights were kept (counted from 0).
         stopped: ``epochs`` (ran to the end), ``patience`` or ``interrupted``.
     """
@@ -21,7 +21,7 @@ class History:
     loss: list[float] = field(default_factory=list)
     coverage: list[float] = field(default_factory=list)
     width: list[float] = field(default_factory=list)
-    held_out: list[float] = field(default_factory=list)
+    held_out: dict[int, float] = field(default_factory=dict)
     best_epoch: int = -1
     stopped: str = "epochs"
 
@@ -30,10 +30,6 @@ class History:
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row an epoch."""
-        columns = {"loss": self.loss, "coverage": self.coverage, "width": self.width}
-        if self.held_out:
-            unknown = [float("nan")] * (len(self.loss) - len(self.held_out))
-            columns["held_out"] = self.held_out + unknown
-        frame = pd.DataFrame(columns)
+        frame = pd.DataFrame({"loss": self.loss, "coverage": self.coverage, "width": self.width})
         frame.index.name = "epoch"
-        return frame
+        return frame.assign(held_out=pd.Series(self.held_out)) if self.held_out else frame

@@ -13,19 +13,17 @@ import torch
 from torch import Tensor, nn
 
 from qpignn.errors import SettingError, TrainingError, whole_number
-from qpignn.intervals import covers
 from qpignn.training.history import History
 from qpignn.training.weights import FlatWeights
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One forward pass on the training nodes: the loss, and the bounds it was computed from."""
+    """One forward pass: the loss, and the share of training nodes covered and their mean width."""
 
     loss: Tensor
-    lower: Tensor
-    upper: Tensor
-    y: Tensor
+    coverage: Tensor
+    width: Tensor
 
 
 @dataclass(frozen=True)
@@ -36,6 +34,7 @@ class TrainingSettings:
         epochs: full passes, at most.
         lr, weight_decay: Adam's.
         patience: stop after so many epochs without a better held-out score; None: never.
+        look_every: epochs between looks at the held-out nodes.
         verbose: show a progress bar on stderr.
     """
 
@@ -43,6 +42,7 @@ class TrainingSettings:
     lr: float
     weight_decay: float = 0.0
     patience: int | None = None
+    look_every: int = 1
     verbose: bool = False
 
     def __post_init__(self) -> None:
@@ -53,6 +53,7 @@ class TrainingSettings:
             raise SettingError(f"weight_decay: expected 0 or more, got {self.weight_decay!r}")
         if self.patience is not None:
             whole_number("patience", self.patience)
+        whole_number("look_every", self.look_every)
 
 
 def train(
@@ -65,10 +66,10 @@ def train(
 
     Args:
         net: its weights are moved; its train/eval mode is set here.
-        measure: runs the net on the training nodes and returns the loss and bounds.
+        measure: runs the net on the training nodes and returns the loss.
         settings: see :class:`TrainingSettings`.
-        held_out_score: lower is better; called after each epoch with the net in eval mode. If
-            given, the weights of the best epoch are kept.
+        held_out_score: lower is better; called after every ``look_every``-th epoch and the last,
+            with the net in eval mode. If given, the weights of the best look are kept.
 
     Ctrl-C ends training early and keeps what was learnt; a second one goes through.
 
@@ -90,13 +91,14 @@ def train(
                 _record(history, measured)
                 history.best_epoch = epoch if held_out_score is None else history.best_epoch
                 show(history)
-                if held_out_score is None:
+                looks = (epoch + 1) % settings.look_every == 0 or epoch + 1 == settings.epochs
+                if held_out_score is None or not looks:
                     continue
                 net.eval()
                 with torch.no_grad():
                     score = held_out_score()
                 _check_finite("held-out score", score, epoch, settings)
-                history.held_out.append(score)
+                history.held_out[epoch] = score
                 if score < best_score:
                     best_score, best_weights, history.best_epoch = score, weights.copy(), epoch
                 elif settings.patience and epoch - history.best_epoch >= settings.patience:
@@ -113,11 +115,9 @@ def train(
 
 
 def _record(history: History, measured: Measured) -> None:
-    with torch.no_grad():
-        inside = covers(measured.y, measured.lower, measured.upper)
-        history.coverage.append(float(inside.float().mean()))
-        history.width.append(float((measured.upper - measured.lower).mean()))
-        history.loss.append(measured.loss.item())
+    history.coverage.append(measured.coverage.item())
+    history.width.append(measured.width.item())
+    history.loss.append(measured.loss.item())
 
 
 def _check_finite(what: str, value: float, epoch: int, settings: TrainingSettings) -> None:

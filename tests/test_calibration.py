@@ -1,0 +1,198 @@
+"""Hand-computed ranks and forms, and coverage by Monte Carlo."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from qpignn import calibration
+from qpignn.calibration import Form, Reach, Stretch
+
+
+def reach_of(count: int, half: float = 1.0) -> Reach:
+    return Reach(np.zeros(count), np.full(count, half), np.full(count, half))
+
+
+@pytest.mark.parametrize(
+    ("count", "level", "rank"),
+    [(9, 0.9, 9), (8, 0.9, 9), (99, 0.9, 90), (100, 0.9, 91), (3, 0.5, 2)],
+)
+def test_ranks_by_hand(count: int, level: float, rank: int) -> None:
+    assert calibration.conformal_rank(count, level) == rank
+
+
+@pytest.mark.parametrize(("level", "count"), [(0.9, 9), (0.95, 19), (0.5, 1), (0.8, 4)])
+def test_how_many_nodes_a_level_needs(level: float, count: int) -> None:
+    assert calibration.enough_for(level) == count
+    assert calibration.conformal_rank(count, level) == count  # the largest score will do
+    assert calibration.conformal_rank(count - 1, level) > count - 1  # no score will
+
+
+def test_a_stretch_by_hand() -> None:
+    reach = Reach(np.array([10.0, 20.0]), np.array([4.0, 9.0]), np.array([1.0, 16.0]))
+    lower, upper = Stretch(2.0, 3.0, power=0.5).bounds(reach)
+    assert (lower.tolist(), upper.tolist()) == ([6.0, 14.0], [13.0, 32.0])
+    lower, upper = Stretch(2.0, np.inf, power=0.0).bounds(reach)
+    assert (lower.tolist(), upper.tolist()) == ([8.0, 18.0], [np.inf, np.inf])
+
+
+Y = np.array([-9.0, -4.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 5.0])  # nine nodes, value 0
+
+
+@pytest.mark.parametrize(
+    ("form", "level", "below", "above"),
+    [
+        (Form("both", None, 1.0), 0.5, 2.0, 2.0),  # rank 5 of |y| = 0 0.5 1 1 2 3 4 5 9
+        (Form("both", None, 1.0), 0.7, 4.0, 4.0),  # rank 7
+        (Form("both", 1.0, 1.0), 0.7, 1.0, 5.0),  # two may be missed: both below
+        (Form("both", 0.5, 1.0), 0.7, 4.0, 3.0),  # one below, one above
+        (Form("both", 0.0, 1.0), 0.7, 9.0, 2.0),  # both above
+        (Form("lower", None, 1.0), 0.7, 1.0, np.inf),  # rank 7 of −y = −5 −3 −2 −1 −0.5 0 1 4 9
+        (Form("upper", None, 1.0), 0.7, np.inf, 2.0),
+        (Form("both", None, 1.0), 0.99, 9.0, 9.0),  # too few: the largest seen
+        (Form("both", None, 0.0), 0.5, 2.0, 2.0),  # all half-widths are alike anyway
+    ],
+)
+def test_forms_by_hand(form: Form, level: float, below: float, above: float) -> None:
+    stretch = form.fit(reach_of(9), Y, level)
+    assert (stretch.below, stretch.above) == pytest.approx((below, above))
+    if form.power < 1:
+        return
+    twice = form.fit(reach_of(9, half=2.0), Y, level)  # factors are in half-widths
+    assert (twice.below, twice.above) == pytest.approx((below / 2, above / 2))
+
+
+@given(
+    st.integers(0, 2**32 - 1),
+    st.floats(0.05, 0.95),
+    st.sampled_from([None, 0.0, 0.1, 0.5, 1.0]),
+    st.sampled_from(calibration.POWERS),
+    st.integers(1, 60),
+)
+def test_every_form_covers_what_it_must_and_holds_the_value(
+    seed: int, level: float, share: float | None, power: float, count: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    reach = Reach(rng.normal(size=count), rng.exponential(size=count), rng.exponential(size=count))
+    y = rng.normal(size=count)
+    lower, upper = Form("both", share, power).fit(reach, y, level).bounds(reach)
+    covered = int(((lower <= y + 1e-12) & (y - 1e-12 <= upper)).sum())
+    assert covered >= min(calibration.conformal_rank(count, level), count)
+    assert (lower <= reach.value).all()
+    assert (reach.value <= upper).all()
+
+
+@pytest.mark.parametrize("side", calibration.SIDES)
+def test_coverage_of_new_nodes_by_monte_carlo(side: str) -> None:
+    """Exchangeable scores: coverage of a fixed form is rank/(n+1) exactly, here 0.8."""
+    rng = np.random.default_rng(0)
+    draws, count = 4000, 24
+    hits = 0
+    for _ in range(draws):
+        y = rng.standard_t(3, size=count + 1)
+        stretch = Form(side, None, 1.0).fit(reach_of(count), y[:-1], 0.8)
+        lower, upper = stretch.bounds(reach_of(1))
+        hits += bool(lower[0] <= y[-1] <= upper[0])
+    assert hits / draws == pytest.approx(0.8, abs=4 * (0.16 / draws) ** 0.5)
+
+
+def test_evened_half_widths_keep_their_sides_apart() -> None:
+    reach = Reach(np.zeros(4), np.array([1.0, 1.0, 4.0, 4.0]), np.array([9.0, 9.0, 36.0, 36.0]))
+    y = np.array([-5.0, 3.0, 5.0, 20.0])
+    even = Form("both", None, 0.0).fit(reach, y, 0.8)  # of means 2.5 and 22.5; the first is 2 off
+    assert (even.below, even.above) == pytest.approx((5.0, 45.0))
+
+
+def test_one_sided_noise_frees_the_tails() -> None:
+    """5 % far above: the shortest 90 % interval gives that side most of the miss."""
+    rng = np.random.default_rng(1)
+    y = rng.uniform(0, 1, 1000)
+    y[:50] += 30
+    far = Reach(np.full(1000, 0.5), np.full(1000, 0.5), np.full(1000, 15.0))  # equal-tailed words
+    free = calibration.calibrate(far, y, 0.9)
+    lower, upper = free.fit(far, y, 0.9).bounds(far)
+    assert np.mean(upper - lower) < 1.05
+    kept = calibration.calibrate(far, y, 0.9, tails="equal")
+    lower, upper = kept.fit(far, y, 0.9).bounds(far)
+    assert kept.share is None
+    assert np.mean(upper - lower) > 1.05
+
+
+def test_on_symmetric_noise_the_nets_own_form_stays() -> None:
+    rng = np.random.default_rng(2)
+    half = np.exp(rng.normal(size=1000))
+    reach = Reach(np.zeros(1000), half, half)
+    own = calibration.calibrate(reach, half * rng.normal(size=1000), 0.9)
+    assert own == Form("both", None, 1.0)
+
+
+def test_half_widths_that_mean_nothing_are_evened_out() -> None:
+    rng = np.random.default_rng(3)
+    half = np.exp(2 * rng.normal(size=1000))
+    reach = Reach(np.zeros(1000), half, half)
+    assert calibration.calibrate(reach, rng.normal(size=1000), 0.9).power == 0.0
+
+
+def test_widths_are_compared_in_the_unit_of_the_target() -> None:
+    """What is even in logarithms is not in dollars."""
+    rng = np.random.default_rng(4)
+    reach, y = reach_of(1000), rng.normal(size=1000)
+    plain = calibration.calibrate(reach, y, 0.9).fit(reach, y, 0.9)
+    dear = calibration.calibrate(reach, y, 0.9, unit=lambda z: np.exp(3 * z)).fit(reach, y, 0.9)
+    assert plain.above == plain.below
+    assert dear.above < plain.above  # where a step costs more dollars, more misses go there
+
+
+def test_members_judge_only_nodes_they_held_out() -> None:
+    rng = np.random.default_rng(5)
+    y = rng.normal(size=200)
+    held_out = np.zeros((5, 200), dtype=bool)
+    held_out[np.arange(200) % 5, np.arange(200)] = True
+    held_out[:, :20] = False  # nobody can judge these
+    value = np.where(held_out, 0.0, y)  # whoever saw a node knows it by heart
+    reach = Reach(value, np.ones((5, 200)), np.ones((5, 200)))
+    stretch, price = calibration.calibrate_members(reach, held_out, y, 0.9)
+    honest = calibration.Form("both", None, 1.0).fit(reach_of(180), y[20:], 0.9)
+    assert (stretch.below, stretch.above) == (honest.below, honest.above)
+    assert price > 0
+    spoilt = y.copy()
+    spoilt[:20] = 1e6
+    assert calibration.calibrate_members(reach, held_out, spoilt, 0.9)[0] == stretch
+
+
+def test_disagreement_by_hand() -> None:
+    z = stats.norm.ppf(0.95)
+    values = np.array([[-1.0, 5.0], [1.0, 5.0]])  # variance 2 and 0
+    half = np.full((2, 2), z * 2**0.5)  # noise of variance 2
+    share = calibration.disagreement(Reach(values, half, half), 0.9)
+    assert share == pytest.approx([1 - 0.5**0.5, 0.0])
+
+
+def test_more_nets_by_hand() -> None:
+    """Factors 3 for one net and 2 for two fall by 2 in 1/nets: 1 + 2/10 for ten."""
+    ten = calibration.for_more_members(Stretch(3.0, np.inf, 0.5), Stretch(2.0, np.inf, 0.5), 2, 10)
+    assert (ten.below, ten.above, ten.power) == (pytest.approx(1.2), np.inf, 0.5)
+    same = Stretch(2.0, 2.0)
+    assert calibration.for_more_members(Stretch(9.0, 9.0), same, 1, 5) == same
+    assert calibration.for_more_members(Stretch(9.0, 9.0), Stretch(1.0, 1.0), 2, 10).below == 0
+
+
+def test_the_average_of_ten_is_covered_though_only_two_held_a_node_out() -> None:
+    """Noise of the nets' own: two leave half of its variance, ten a tenth; ask both ways."""
+    rng = np.random.default_rng(6)
+    held_out = np.zeros((10, 4000), dtype=bool)
+    for member in range(10):
+        held_out[member] = np.arange(4000) // (1 if member < 5 else 5) % 5 == member % 5
+    y = rng.normal(size=4000)
+    reach = Reach(rng.normal(size=(10, 4000)), np.ones((10, 4000)), np.ones((10, 4000)))
+    stretch, _ = calibration.calibrate_members(reach, held_out, y, 0.9)
+    new = Reach(rng.normal(size=(10, 4000)), np.ones((10, 4000)), np.ones((10, 4000))).mean()
+    lower, upper = stretch.bounds(new)
+    covered = np.mean((lower <= y) & (y <= upper))
+    assert covered == pytest.approx(0.9, abs=0.02)
+    plain = Form("both", None, 1.0).fit(reach.mean(held_out), y, 0.9)
+    lower, upper = plain.bounds(new)
+    assert np.mean((lower <= y) & (y <= upper)) > 0.93
