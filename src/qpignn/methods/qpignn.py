@@ -38,7 +38,7 @@ Outputs = tuple[Tensor, Tensor, Tensor]
 """value (members, nodes); half-widths below and above (levels, members, nodes)."""
 
 HELPING_LEVELS = (0.5, 0.8)  # trained too when self-calibrating: they steady the value
-HEAVY_TAIL = 3.0  # skewness from which a logarithm is tried
+HEAVY_TAIL = 1.5  # skewness from which a logarithm is tried; an exponential law has 2
 SEARCHED = {"all": (0.005, 0.5), "product": (0.005, 0.5), "violated": (0.1, 1.0)}
 """Where λ is sought, by the form of the violation."""
 AS_TRAINED = Stretch(1.0, 1.0)
