@@ -16,7 +16,7 @@ FAST = {"epochs": 3}
 COLUMNS = [
     *("dataset", "method", "seed", "protocol", "view", "split", "confidence_level"),
     *("lambda_width", "n_train", "n_test", "picp", "mpiw", "mpiw_raw", "nmpiw", "mpe"),
-    *("sharpness", "winkler", "cwc", "fit_seconds", "parameters"),
+    *("sharpness", "winkler", "cwc", "mpiw_limit", "fit_seconds", "parameters"),
 ]
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from qpignn.data.catalog import PROTOCOLS, find_dataset, load_dataset
+from qpignn.data.sources.noise import NOISE, narrowest_width
 from qpignn.data.split import ORDERS, split_nodes
 from qpignn.data.views import VIEWS, make_view
 from qpignn.errors import SettingError, one_of, whole_number
@@ -53,7 +54,11 @@ class Cell:
         return hashlib.sha256(content.encode()).hexdigest()
 
     def run(self) -> dict[str, Any]:
-        """Load, split, fit, predict, score."""
+        """Load, split, fit, predict, score.
+
+        ``mpiw_limit`` is the narrowest mean width possible at the coverage attained, where the
+        noise is known (:mod:`qpignn.data.sources.noise`).
+        """
         settings = {"confidence_level": self.confidence_level, "seed": self.seed, **self.settings}
         method = make_method(self.method, self.protocol, **settings)
         if self.protocol == "published":
@@ -71,6 +76,10 @@ class Cell:
         intervals = method.predict_interval(view.predict, view.test_mask)
         known = view.fit.y[~view.fit.y.isnan()]
         figures = summary(intervals, view.y_test, y_given=known)
+        limit = None
+        if self.dataset in NOISE:
+            limit = narrowest_width(self.dataset, float(figures["picp"] or 0))
+            limit /= float(known.max() - known.min())
         return {
             "dataset": self.dataset,
             "method": self.method,
@@ -83,6 +92,7 @@ class Cell:
             "n_train": len(known),
             "n_test": len(view.y_test),
             **figures,
+            "mpiw_limit": limit,
             "fit_seconds": seconds,
             "parameters": method.parameters_,
         }

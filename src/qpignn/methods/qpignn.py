@@ -3,48 +3,27 @@
 from __future__ import annotations
 
 import math
-import warnings
-from dataclasses import astuple, replace
+from dataclasses import replace
 from numbers import Real
 from typing import Any, Self
 
-import numpy as np
 import torch
-from scipy.stats import skew
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
-from qpignn.calibration import (
-    SIDES,
-    TAILS,
-    Floats,
-    Reach,
-    Stretch,
-    calibrate_members,
-    disagreement,
-    enough_for,
-)
-from qpignn.data.scaling import TRANSFORMS
 from qpignn.errors import SettingError, one_of, whole_number
 from qpignn.intervals import check_levels
-from qpignn.methods.base import Bounds
-from qpignn.methods.net import FOLDS, NetMethod, Seen, fold_turns
+from qpignn.methods.net import Seen, fold_turns
+from qpignn.methods.selfcalibrating import Outputs, SelfCalibrating
 from qpignn.nn.heads import POSITIVE, IntervalHead
 from qpignn.objectives.joint import VIOLATIONS, WIDTHS, covered, joint_loss, mean_over_all, width
 from qpignn.search import minimise
 from qpignn.training.loop import Measured
 
-Outputs = tuple[Tensor, Tensor, Tensor]
-"""value (members, nodes); half-widths below and above (levels, members, nodes)."""
-
-HELPING_LEVELS = (0.5, 0.8)  # trained too when self-calibrating: they steady the value
-HEAVY_TAIL = 1.5  # skewness from which a logarithm is tried; an exponential law has 2
 SEARCHED = {"all": (0.005, 0.5), "product": (0.005, 0.5), "violated": (0.1, 1.0)}
 """Where λ is sought, by the form of the violation."""
-AS_TRAINED = Stretch(1.0, 1.0)
 
 
-class QpiGNN(NetMethod):
+class QpiGNN(SelfCalibrating):
     """Quantile-free prediction intervals: a value ŷ and half-widths d > 0 from one net.
 
     By default it calibrates itself, and needs no λ: ten small nets are trained side by side at
@@ -116,7 +95,7 @@ class QpiGNN(NetMethod):
         lr: float = 1e-2,
         weight_decay: float = 1e-3,
         epochs: int = 500,
-        patience: int | None = 100,
+        patience: int | None = 50,
         seed: int = 0,
         half_width: str = "softplus",
         violation: str = "all",
@@ -177,17 +156,11 @@ class QpiGNN(NetMethod):
     def check_settings(self) -> None:
         """Raise if a setting is outside the values it may take."""
         super().check_settings()
-        one_of("side", self.side, SIDES)
-        one_of("tails", self.tails or "free", TAILS)
-        one_of("target_transform", self.target_transform, ("auto", *TRANSFORMS))
         one_of("half_width", self.half_width, POSITIVE)
         one_of("violation", self.violation, VIOLATIONS)
         one_of("width", self.width, WIDTHS)
         whole_number("trials", self.trials)
-        if whole_number("members", self._members()) > 1 and self._members() % FOLDS:
-            raise SettingError(f"members: expected 1 or a multiple of {FOLDS}, got {self.members}")
         self._check_price()
-        self._check_range()
 
     def _check_price(self) -> None:
         lam: Any = self.lambda_width
@@ -197,10 +170,6 @@ class QpiGNN(NetMethod):
                 f'lambda_width: expected "auto", "tuned" or a number from 0 up, got {lam!r}'
             )
         levels = check_levels(self.confidence_level)
-        if self.side != "both" and levels[0] <= 0.5:
-            raise SettingError(
-                f"side: expected levels above 0.5 for a {self.side} bound, got {levels[0]:g}"
-            )
         if self._calibrates():
             if (self.violation, self.width) != ("all", "l1"):
                 raise SettingError(
@@ -215,77 +184,12 @@ class QpiGNN(NetMethod):
             if wanted:
                 raise SettingError(f'lambda_width: expected "auto" for {what}, got {lam!r}')
 
-    def _check_range(self) -> None:
-        low, high = self._range()
-        if not low < high:
-            raise SettingError(f"y_min: expected a number below y_max, got {low!r} and {high!r}")
-
-    def _range(self) -> tuple[float, float]:
-        return (
-            -math.inf if self.y_min is None else float(self.y_min),
-            math.inf if self.y_max is None else float(self.y_max),
-        )
-
     def _calibrates(self) -> bool:
         return self.lambda_width == "auto"
 
-    def _members(self) -> int:
-        return (10 if self._calibrates() else 1) if self.members is None else self.members
-
-    def _holds_out(self) -> bool:
-        return self._calibrates() or super()._holds_out()
-
-    def _tails(self) -> str:
-        return self.tails or ("free" if self._calibrates() else "symmetric")
-
-    def _two_sided(self, level: float) -> float:
-        """Return the level of the two-sided interval one of whose bounds is the wanted one."""
-        return level if self.side == "both" else 2 * level - 1
-
-    def _trained_levels(self) -> list[float]:
-        wanted = [self._two_sided(level) for level in check_levels(self.confidence_level)]
-        return sorted({*wanted, *HELPING_LEVELS}) if self._calibrates() else wanted
-
-    def _fit(self, data: Data, given: Tensor) -> None:
-        known = data.y[given].double()
-        low, high = self._range()
-        if bool(((known < low) | (known > high)).any()):
-            raise SettingError(
-                f"y_min, y_max: expected the given targets between {low:g} and {high:g}, got some "
-                f"from {known.min():g} to {known.max():g}"
-            )
-        names = self._transforms(known.numpy())
-        best, best_price = self._fit_transformed(data, given, names[0])
-        for name in names[1:]:
-            if self.history_.stopped == "interrupted":
-                break
-            learnt, price = self._fit_transformed(data, given, name)
-            if price < best_price:
-                best, best_price = learnt, price
-        self.__dict__.update(best)
-
-    def _transforms(self, known: Floats) -> list[str]:
-        """Which transforms of the target to try."""
-        if self.target_transform != "auto":
-            return [self.target_transform]
-        compares = self._calibrates() and self.side == "both"
-        heavy = known.min() >= 0 and skew(known) > HEAVY_TAIL
-        return ["none", "log1p"] if compares and heavy else ["none"]
-
-    def _fit_transformed(
-        self, data: Data, given: Tensor, transform: str
-    ) -> tuple[dict[str, Any], float]:
-        """Train, and calibrate if asked to; return all that was learnt, and its price."""
-        self._fit_scalers(data, given, transform)
-        seen = self._see(data, given, self._held_out(data, given))
+    def _train_seen(self, seen: Seen) -> None:
         self.lambda_width_ = self._searched(seen) if self.lambda_width == "tuned" else self._price()
         self._train(seen)
-        self.stretches_, price = {}, 0.0
-        for level in check_levels(self.confidence_level):
-            self.stretches_[level], cost = self._stretched(seen, level)
-            price += cost
-        learnt = ("net_", "x_scaler_", "y_scaler_", "history_", "stretches_")
-        return {name: getattr(self, name) for name in learnt}, price
 
     def _price(self) -> float:
         if self._calibrates():
@@ -302,6 +206,8 @@ class QpiGNN(NetMethod):
         def score(lam: float) -> float:
             self.lambda_width_ = lam
             self._train(seen)
+            if self.history_.stopped == "interrupted":
+                raise KeyboardInterrupt
             with torch.no_grad():
                 lower, upper = self._bounds(self.net_(seen.graph))
             weight = seen.weight * seen.held_out
@@ -312,49 +218,15 @@ class QpiGNN(NetMethod):
         low, high = SEARCHED[self.violation]
         return minimise(score, low, high, trials=self.trials, seed=self.seed)
 
-    def _stretched(self, seen: Seen, level: float) -> tuple[Stretch, float]:
-        """Return a level's stretch, and the price of the held-out intervals it makes."""
-        if not self._calibrates():
-            return AS_TRAINED, 0.0
-        held_out = (seen.held_out & (seen.weight > 0)).numpy()
-        judged = int(held_out.any(axis=0).sum())
-        if judged < enough_for(level):
-            warnings.warn(
-                f"{judged} held-out nodes are too few to calibrate a level of {level:g} "
-                f"({enough_for(level)} are needed): its intervals may cover less",
-                stacklevel=6,
-            )
-        if judged == 0:
-            return AS_TRAINED, 0.0
-        with torch.no_grad():
-            outputs = self.net_(seen.graph)
-        return calibrate_members(
-            self._reach(outputs, level),
-            held_out,
-            seen.y.double().numpy(),
-            level,
-            side=self.side,
-            tails=self._tails(),
-            unit=lambda z: self.y_scaler_.inverse(torch.from_numpy(z)).numpy(),
-        )
-
-    def _reach(self, outputs: Outputs, level: float) -> Reach:
-        """Return what each member says at a wanted level."""
-        value, below, above = (part.double().numpy() for part in outputs)
-        trained = self._trained_levels().index(self._two_sided(level))
-        return Reach(value, below[trained], above[trained])
-
     def _restore(self, state: dict[str, Tensor], columns: int) -> None:
         super()._restore(state, columns)
         self.lambda_width_ = float(state["lambda_width"])
-        rows = state["stretches"].tolist()
-        self.stretches_ = {level: Stretch(*numbers) for level, *numbers in rows}
 
     def _state(self) -> dict[str, Tensor]:
-        rows = [[level, *astuple(stretch)] for level, stretch in self.stretches_.items()]
-        learnt = {"stretches": rows, "lambda_width": self.lambda_width_}
-        numbers = {name: torch.tensor(n, dtype=torch.float64) for name, n in learnt.items()}
-        return {**super()._state(), **numbers}
+        return {
+            **super()._state(),
+            "lambda_width": torch.tensor(self.lambda_width_, dtype=torch.float64),
+        }
 
     def _head(self, generator: torch.Generator) -> nn.Module:
         return IntervalHead(
@@ -364,24 +236,6 @@ class QpiGNN(NetMethod):
             levels=len(self._trained_levels()),
             symmetric=self._tails() == "symmetric",
             members=self._members(),
-        )
-
-    def _bounds(self, outputs: Outputs) -> tuple[Tensor, Tensor]:
-        value, below, above = outputs
-        return value - below, value + above
-
-    def _interval(self, outputs: Outputs, level: float) -> Bounds:
-        value = outputs[0].double().mean(dim=0).numpy()
-        lower = upper = value  # and every level's interval holds those of the levels inside it
-        for inner in check_levels(self.confidence_level):
-            if inner <= level:
-                low, high = self.stretches_[inner].bounds(self._reach(outputs, inner).mean())
-                lower, upper = np.minimum(lower, low), np.maximum(upper, high)
-        share = None
-        if self._members() > 1 and self.side == "both":
-            share = torch.from_numpy(disagreement(self._reach(outputs, level), level))
-        return Bounds(
-            torch.from_numpy(value), torch.from_numpy(lower), torch.from_numpy(upper), share
         )
 
     def _loss(self, outputs: Outputs, y: Tensor, weight: Tensor | None) -> Measured:

@@ -1,0 +1,200 @@
+"""Nets that calibrate themselves on the nodes each of them held out."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from abc import abstractmethod
+from dataclasses import astuple
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.stats import skew
+from torch import Tensor
+from torch_geometric.data import Data
+
+from qpignn.calibration import (
+    SIDES,
+    TAILS,
+    Floats,
+    Reach,
+    Stretch,
+    calibrate_members,
+    disagreement,
+    enough_for,
+)
+from qpignn.data.scaling import TRANSFORMS
+from qpignn.errors import SettingError, one_of, whole_number
+from qpignn.intervals import check_levels
+from qpignn.methods.base import Bounds
+from qpignn.methods.net import FOLDS, NetMethod, Seen
+
+Outputs = tuple[Tensor, Tensor, Tensor]
+"""value (members, nodes); half-widths below and above (levels, members, nodes)."""
+
+MEMBERS = 10
+HELPING_LEVELS = (0.5, 0.8)  # trained too when self-calibrating: they steady the value
+HEAVY_TAIL = 1.5  # skewness from which a logarithm is tried; an exponential law has 2
+AS_TRAINED = Stretch(1.0, 1.0)
+
+
+class SelfCalibrating(NetMethod):
+    """Nets that say a value and half-widths, averaged, and stretched to the wanted coverage.
+
+    A method says whether it calibrates at all, and how it trains on what it has seen.
+    """
+
+    side: str
+    tails: str | None
+    target_transform: str
+    y_min: float | None
+    y_max: float | None
+    members: int | None
+
+    @abstractmethod
+    def _calibrates(self) -> bool:
+        """Whether half-widths are stretched by what held-out nodes tell."""
+
+    def _train_seen(self, seen: Seen) -> None:
+        """Train on what was seen, after whatever must be decided first."""
+        self._train(seen)
+
+    def check_settings(self) -> None:
+        """Raise if a setting is outside the values it may take."""
+        super().check_settings()
+        one_of("side", self.side, SIDES)
+        one_of("tails", self.tails or "free", TAILS)
+        one_of("target_transform", self.target_transform, ("auto", *TRANSFORMS))
+        if whole_number("members", self._members()) > 1 and self._members() % FOLDS:
+            raise SettingError(f"members: expected 1 or a multiple of {FOLDS}, got {self.members}")
+        lowest = check_levels(self.confidence_level)[0]
+        if self.side != "both" and lowest <= 0.5:
+            raise SettingError(
+                f"side: expected levels above 0.5 for a {self.side} bound, got {lowest:g}"
+            )
+        low, high = self._range()
+        if not low < high:
+            raise SettingError(f"y_min: expected a number below y_max, got {low!r} and {high!r}")
+
+    def _range(self) -> tuple[float, float]:
+        return (
+            -math.inf if self.y_min is None else float(self.y_min),
+            math.inf if self.y_max is None else float(self.y_max),
+        )
+
+    def _members(self) -> int:
+        return (MEMBERS if self._calibrates() else 1) if self.members is None else self.members
+
+    def _holds_out(self) -> bool:
+        return self._calibrates() or super()._holds_out()
+
+    def _tails(self) -> str:
+        return self.tails or ("free" if self._calibrates() else "symmetric")
+
+    def _two_sided(self, level: float) -> float:
+        """Return the level of the two-sided interval one of whose bounds is the wanted one."""
+        return level if self.side == "both" else round(2 * level - 1, 12)
+
+    def _trained_levels(self) -> list[float]:
+        wanted = [self._two_sided(level) for level in check_levels(self.confidence_level)]
+        return sorted({*wanted, *HELPING_LEVELS}) if self._calibrates() else wanted
+
+    def _fit(self, data: Data, given: Tensor) -> None:
+        known = data.y[given].double()
+        low, high = self._range()
+        if bool(((known < low) | (known > high)).any()):
+            raise SettingError(
+                f"y_min, y_max: expected the given targets between {low:g} and {high:g}, got some "
+                f"from {known.min():g} to {known.max():g}"
+            )
+        names = self._transforms(known.numpy())
+        best, best_price = self._fit_transformed(data, given, names[0])
+        for name in names[1:]:
+            if self.history_.stopped == "interrupted":
+                break
+            learnt, price = self._fit_transformed(data, given, name)
+            if price < best_price:
+                best, best_price = learnt, price
+        self.__dict__.update(best)
+
+    def _transforms(self, known: Floats) -> list[str]:
+        """Which transforms of the target to try."""
+        if self.target_transform != "auto":
+            return [self.target_transform]
+        compares = self._calibrates() and self.side == "both"
+        heavy = known.min() >= 0 and skew(known) > HEAVY_TAIL
+        return ["none", "log1p"] if compares and heavy else ["none"]
+
+    def _fit_transformed(
+        self, data: Data, given: Tensor, transform: str
+    ) -> tuple[dict[str, Any], float]:
+        """Train, and calibrate if asked to; return all that was learnt, and its price."""
+        self._fit_scalers(data, given, transform)
+        seen = self._see(data, given, self._held_out(data, given))
+        self._train_seen(seen)
+        self.stretches_, price = {}, 0.0
+        for level in check_levels(self.confidence_level):
+            self.stretches_[level], cost = self._stretched(seen, level)
+            price += cost
+        learnt = ("net_", "x_scaler_", "y_scaler_", "history_", "stretches_")
+        return {name: getattr(self, name) for name in learnt}, price
+
+    def _stretched(self, seen: Seen, level: float) -> tuple[Stretch, float]:
+        """Return a level's stretch, and the price of the held-out intervals it makes."""
+        if not self._calibrates():
+            return AS_TRAINED, 0.0
+        held_out = (seen.held_out & (seen.weight > 0)).numpy()
+        judged = int(held_out.any(axis=0).sum())
+        if judged < enough_for(level):
+            warnings.warn(
+                f"{judged} held-out nodes are too few to calibrate a level of {level:g} "
+                f"({enough_for(level)} are needed): its intervals may cover less",
+                stacklevel=6,
+            )
+        if judged == 0:
+            return AS_TRAINED, 0.0
+        with torch.no_grad():
+            outputs = self.net_(seen.graph)
+        return calibrate_members(
+            self._reach(outputs, level),
+            held_out,
+            seen.y.double().numpy(),
+            level,
+            side=self.side,
+            tails=self._tails(),
+            unit=lambda z: self.y_scaler_.inverse(torch.from_numpy(z)).numpy(),
+        )
+
+    def _reach(self, outputs: Outputs, level: float) -> Reach:
+        """Return what each member says at a wanted level."""
+        value, below, above = (part.double().numpy() for part in outputs)
+        trained = self._trained_levels().index(self._two_sided(level))
+        return Reach(value, below[trained], above[trained])
+
+    def _restore(self, state: dict[str, Tensor], columns: int) -> None:
+        super()._restore(state, columns)
+        rows = state["stretches"].tolist()
+        self.stretches_ = {level: Stretch(*numbers) for level, *numbers in rows}
+
+    def _state(self) -> dict[str, Tensor]:
+        rows = [[level, *astuple(stretch)] for level, stretch in self.stretches_.items()]
+        return {**super()._state(), "stretches": torch.tensor(rows, dtype=torch.float64)}
+
+    def _bounds(self, outputs: Outputs) -> tuple[Tensor, Tensor]:
+        value, below, above = outputs
+        return value - below, value + above
+
+    def _interval(self, outputs: Outputs, level: float) -> Bounds:
+        value = outputs[0].double().mean(dim=0).numpy()
+        lower = upper = value  # and every level's interval holds those of the levels inside it
+        for inner in check_levels(self.confidence_level):
+            if inner <= level:
+                low, high = self.stretches_[inner].bounds(self._reach(outputs, inner).mean())
+                lower, upper = np.minimum(lower, low), np.maximum(upper, high)
+        share = None
+        if self._members() > 1 and self.side == "both":
+            share = torch.from_numpy(disagreement(self._reach(outputs, level), level))
+        return Bounds(
+            torch.from_numpy(value), torch.from_numpy(lower), torch.from_numpy(upper), share
+        )
