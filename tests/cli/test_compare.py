@@ -89,7 +89,7 @@ def test_interrupted_it_says_what_is_kept(compare: Run, monkeypatch: pytest.Monk
 
 
 def test_a_failing_cell_is_named_and_the_exit_code_tells(compare: Run) -> None:
-    done = compare("--datasets", "basic", "--seeds", 1, "--lambda-width", "1e38")
+    done = compare("--datasets", "basic", "--seeds", 1, "--set", "lr=1e30")
     assert done.code == 1
     assert "failed: basic qpignn seed 0: TrainingError" in done.err
 
@@ -113,3 +113,27 @@ def test_mistakes(compare: Run, words: tuple[object, ...], message: str) -> None
     done = compare(*words)
     assert done.code == 2
     assert message in done.err
+
+
+def test_settings_by_name(compare: Run) -> None:
+    words = ("--datasets", "basic", "--seeds", 1, "--json")
+    (row,) = json.loads(compare(*words, "--set", "members=5", "--set", "tails=equal").out)
+    (ten,) = json.loads(compare(*words).out)
+    assert 2 * row["parameters"] == ten["parameters"]
+    done = compare(*words, "--set", "width")
+    assert (done.code, "--set: expected name=value" in done.err) == (2, True)
+    done = compare(*words, "--set", "colour=red")
+    assert (done.code, "has no setting 'colour'" in done.err) == (2, True)
+
+
+def test_the_curve_command(qpignn: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qpignn.cli.curve.LAMBDAS", (0.05, 0.5))
+    monkeypatch.setattr("qpignn.cli.curve.PLAIN", {"epochs": 2})
+    picture = tmp_path / "figures" / "lambda.png"
+    words = ("--datasets", "basic", "--seeds", 1, "--results", tmp_path / "r.sqlite", "--json")
+    rows = json.loads(qpignn("curve", "--out", picture, *words).out)
+    assert [(r["loss"], r["lambda_width"]) for r in rows] == [
+        ("self-calibrating", "auto"), ("printed", 0.05), ("printed", 0.5),
+        ("published", 0.05), ("published", 0.5),
+    ]  # fmt: skip
+    assert picture.stat().st_size > 10_000

@@ -246,3 +246,36 @@ def test_debug_shows_the_traceback(
 def test_help_of_every_command_has_an_example(qpignn: Run) -> None:
     for command in ("demo", "fit", "evaluate", "predict", "compare", "datasets"):
         assert f"Example: qpignn {command}" in " ".join(qpignn(command, "--help").out.split())
+
+
+def test_several_levels_and_parts_of_the_width(
+    qpignn: Run, files: tuple[Path, Path], tmp_path: Path
+) -> None:
+    folder, out = tmp_path / "model", tmp_path / "intervals.csv"
+    options = ("--id", "station", "--target", "rain", "--epochs", 20, "--out", folder)
+    levels = ("--confidence", "0.5,0.8", "--set", "y_min=0")
+    assert qpignn("fit", "--nodes", files[0], "--edges", files[1], *options, *levels).code == 0
+    assert qpignn("predict", folder, "--out", out, "--parts").code == 0
+    wide = pd.read_csv(out)
+    assert list(wide.columns) == ["id", "prediction", "lower", "upper", "epistemic", "aleatoric"]
+    assert (wide["lower"] >= 0).all()
+    parts, widths = wide["epistemic"] + wide["aleatoric"], wide["upper"] - wide["lower"]
+    np.testing.assert_allclose(parts, widths)
+    assert qpignn("predict", folder, "--out", out, "--confidence", 0.5).code == 0
+    narrow = pd.read_csv(out)
+    assert (narrow["upper"] <= wide["upper"]).all()
+    figures = json.loads(qpignn("evaluate", folder, "--confidence", 0.5, "--json").out)
+    assert figures["confidence_level"] == 0.5
+    done = qpignn("evaluate", folder, "--confidence", 0.7)
+    assert (done.code, "one of the fitted levels [0.5, 0.8]" in done.err) == (2, True)
+
+
+def test_one_bound_only(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+    folder, out = tmp_path / "model", tmp_path / "intervals.csv"
+    options = ("--id", "station", "--target", "rain", "--epochs", 5, "--out", folder)
+    assert qpignn("fit", "--nodes", files[0], *options, "--set", "side=upper").code == 0
+    assert qpignn("predict", folder, "--out", out).code == 0
+    assert np.isneginf(pd.read_csv(out)["lower"]).all()
+    figures = json.loads(qpignn("evaluate", folder, "--json").out)
+    assert figures["mpiw"] is None  # no lower end, no width
+    assert 0 <= figures["picp"] <= 1

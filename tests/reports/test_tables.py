@@ -1,3 +1,4 @@
+import math
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ def row(dataset: str, picp: float, mpiw: float) -> dict[str, object]:
         "confidence_level": 0.9,
         "picp": picp,
         "mpiw": mpiw,
+        "mpiw_limit": 0.1 if dataset == "er" else None,
         "winkler": 1.0,
         "fit_seconds": 2.0,
     }
@@ -27,6 +29,8 @@ def test_mean_and_deviation_over_seeds() -> None:
     assert table["seeds"].tolist() == [2, 1]
     assert table["picp_mean"].tolist() == pytest.approx([0.9, 0.7])
     assert table["picp_std"].iloc[0] == pytest.approx(0.02**0.5)
+    assert table["limit"].iloc[0] == pytest.approx(2.0)  # 0.2 where 0.1 is possible
+    assert math.isnan(table["limit"].iloc[1])
 
 
 def test_differences_to_a_published_table(tmp_path: Path) -> None:

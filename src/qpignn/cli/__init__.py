@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from qpignn import __version__
-from qpignn.cli import compare, datasets, demo, model
+from qpignn.cli import compare, curve, datasets, demo, model
 from qpignn.errors import QpignnError
 
 app = typer.Typer(
@@ -26,6 +26,7 @@ for command in (
     model.evaluate,
     model.predict,
     compare.compare,
+    curve.curve,
     datasets.datasets,
 ):
     app.command()(command)

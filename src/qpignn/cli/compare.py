@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from math import isnan
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qpignn.cli.output import Json, check_output, counting, print_json, print_table, say
+from qpignn.cli.output import (
+    Json,
+    Settings,
+    check_output,
+    counting,
+    names,
+    number,
+    print_json,
+    print_table,
+    say,
+    settings_of,
+)
+
+if TYPE_CHECKING:
+    from qpignn.experiments.cell import Cell
+    from qpignn.experiments.run import Outcome
 
 
 def compare(
@@ -21,9 +38,10 @@ def compare(
     split: Annotated[str | None, typer.Option(help="random (default), degree, community.")] = None,
     confidence: Annotated[str, typer.Option(help="Wanted coverages, by commas.")] = "0.9",
     lambda_width: Annotated[
-        str | None, typer.Option(help="Width penalty: a number or auto.")
+        str | None, typer.Option(help="Width penalty: auto, tuned or a number.")
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Training epochs, at most.")] = None,
+    more: Settings = None,
     jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 1,
     out: Annotated[
         Path | None,
@@ -39,35 +57,54 @@ def compare(
     """Run methods on data sets over seeds: 20 % of the nodes are test, the method gets the rest.
 
     Interrupted, it goes on where it stopped when called again. A table shows mean ± standard
-    deviation over seeds; --json gives one row per data set, method and seed.
+    deviation over seeds, and under "× limit" the mean width over the narrowest possible at the
+    coverage attained, where the noise is known; --json gives one row per data set, method and seed.
 
     Example: qpignn compare --datasets basic,er --methods qpignn --seeds 3 --jobs 2
     """
-    import torch
-
-    from qpignn.data.sources.files import cache_folder
     from qpignn.experiments.cell import grid
-    from qpignn.experiments.run import run_cells
-    from qpignn.experiments.store import Store
     from qpignn.intervals import check_level
     from qpignn.methods.catalog import METHODS
     from qpignn.reports.tables import published_model
 
-    settings: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
+    settings = settings_of(more)
+    if epochs is not None:
+        settings["epochs"] = epochs
     if lambda_width is not None:
-        settings["lambda_width"] = _number(lambda_width)
+        settings["lambda_width"] = number(lambda_width)
     cells = grid(
         _datasets(datasets),
-        list(METHODS) if methods == "all" else _names(methods),
+        list(METHODS) if methods == "all" else names(methods),
         seeds,
         protocol=protocol,
         view=view,
         split=split,
-        confidence_levels=[check_level(_number(c), "--confidence") for c in _names(confidence)],
+        confidence_levels=[check_level(number(c), "--confidence") for c in names(confidence)],
         settings=settings,
     )
     if against is not None:
         published_model(against, against_model)  # a wrong name should not wait for the training
+    outcome = run_shown(cells, out, jobs=jobs, fresh=fresh)
+    if as_json:
+        print_json(outcome.rows)
+    elif outcome.rows:
+        _print_rows(outcome.rows, protocol)
+    if against is not None and outcome.rows:
+        _print_against(outcome.rows, against, against_model, quiet=as_json)
+    if outcome.failures:
+        raise typer.Exit(1)
+
+
+def run_shown(
+    cells: Sequence[Cell], out: Path | None, *, jobs: int = 1, fresh: bool = False
+) -> Outcome:
+    """Run the cells that are missing from a results file, showing how far it is."""
+    import torch
+
+    from qpignn.data.sources.files import cache_folder
+    from qpignn.experiments.run import run_cells
+    from qpignn.experiments.store import Store
+
     out = out or cache_folder() / "results.sqlite"
     check_output(out, folder=False)
     store = Store(out)
@@ -88,23 +125,16 @@ def compare(
         say(f"interrupted: {kept} of {len(cells)} rows are in {store.path}; call again to go on")
         raise
     say(f"{len(outcome.rows)} rows, {outcome.reused} of them found in {store.path}")
-    if as_json:
-        print_json(outcome.rows)
-    elif outcome.rows:
-        _print_rows(outcome.rows, protocol)
-    if against is not None and outcome.rows:
-        _print_against(outcome.rows, against, against_model, quiet=as_json)
     for cell, error in outcome.failures:
         say(f"failed: {cell.dataset} {cell.method} seed {cell.seed}: {error}")
-    if outcome.failures:
-        raise typer.Exit(1)
+    return outcome
 
 
 def _datasets(wanted: str) -> list[str]:
     from qpignn.data.catalog import BENCHMARK, find_dataset, why_missing
 
     if wanted != "all":
-        return [find_dataset(name).name for name in _names(wanted)]
+        return [find_dataset(name).name for name in names(wanted)]
     here = []
     for name, entry in BENCHMARK.items():
         reason = why_missing(entry)
@@ -113,17 +143,6 @@ def _datasets(wanted: str) -> list[str]:
         else:
             say(f"left out: {name} ({reason})")
     return here
-
-
-def _names(words: str) -> list[str]:
-    return [word.strip() for word in words.split(",") if word.strip()]
-
-
-def _number(word: str) -> float | str:
-    try:
-        return float(word)
-    except ValueError:
-        return word
 
 
 def _print_rows(rows: list[dict[str, Any]], protocol: str) -> None:
@@ -140,12 +159,13 @@ def _print_rows(rows: list[dict[str, Any]], protocol: str) -> None:
                 + (f" ± {line[f'{name}_std']:.3f}" if line["seeds"] > 1 else "")
                 for name in ("picp", "mpiw", "winkler")
             ),
+            "" if isnan(line["limit"]) else f"{line['limit']:.2f}",
             f"{line['fit_seconds_mean']:.1f}",
         )
         for line in table.to_dict("records")
     ]
     title = f"protocol {protocol}, mean ± deviation over {_seeds(table)} seeds"
-    headings = ("data set", "method", "wanted", "PICP", "MPIW", "Winkler", "seconds")
+    headings = ("data set", "method", "wanted", "PICP", "MPIW", "Winkler", "× limit", "seconds")
     print_table(title, headings, shown)
 
 

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qpignn.cli.output import Json, check_output, print_json, print_metrics, say
+from qpignn.cli.output import (
+    Json,
+    Settings,
+    check_output,
+    names,
+    number,
+    print_json,
+    print_metrics,
+    say,
+    settings_of,
+)
 from qpignn.errors import ModelFileError, ReadError, SettingError, listed
 from qpignn.files import replace_file
 
@@ -29,6 +39,9 @@ DEFAULT_ROLES: dict[str, Any] = {
     "directed": False,
     "encoding": "utf-8",
 }
+Level = Annotated[
+    float | None, typer.Option(help="Which of the fitted levels; default the highest.")
+]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder written by 'qpignn fit'.")]
 
 
@@ -55,17 +68,22 @@ def fit(
     ] = None,
     directed: Annotated[bool, typer.Option("--directed", help="Edges count one way only.")] = False,
     encoding: Annotated[str, typer.Option(help="Encoding of text files.")] = "utf-8",
-    confidence: Annotated[float, typer.Option(help="Wanted coverage.")] = 0.9,
+    confidence: Annotated[str, typer.Option(help="Wanted coverage, or several by commas.")] = "0.9",
     method: Annotated[str, typer.Option(help="Method by name.")] = "qpignn",
     test_fraction: Annotated[
         float | None,
         typer.Option(help="Share of labelled nodes held out for 'evaluate' (0.2); 0 for none."),
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Training epochs, at most.")] = None,
+    more: Settings = None,
     seed: Annotated[int, typer.Option(help="Decides split and initial weights.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Fit a method on a data set or on your own files, and keep it in a folder.
+
+    Settings of the default method: --set side=upper (one bound only), --set y_min=0 (where the
+    target cannot go), --set target_transform=log1p, --set lambda_width=tuned; see
+    help(qpignn.QpiGNN).
 
     Example: qpignn fit --nodes nodes.csv --edges edges.csv --target flow --out model
     """
@@ -73,11 +91,11 @@ def fit(
     from qpignn.data.split import split_nodes
     from qpignn.data.storage import save_graph
     from qpignn.data.views import hide_targets
-    from qpignn.intervals import check_level
+    from qpignn.intervals import check_levels
     from qpignn.methods.catalog import make_method
 
     check_output(out, folder=True)
-    check_level(confidence, "--confidence")
+    levels = check_levels([number(word) for word in names(confidence)], "--confidence")
     if split is not None and test_fraction is not None:
         raise SettingError("--test-fraction and --split exclude each other: who is test is given")
     test_fraction = 0.2 if test_fraction is None else test_fraction
@@ -85,8 +103,11 @@ def fit(
         raise SettingError(
             f"--test-fraction: expected a share from 0 to below 1, got {test_fraction:g}"
         )
-    settings: dict[str, Any] = {} if epochs is None else {"epochs": epochs}
-    model = make_method(method, confidence_level=confidence, seed=seed, verbose=True, **settings)
+    settings = settings_of(more)
+    if epochs is not None:
+        settings["epochs"] = epochs
+    settings["confidence_level"] = levels[0] if len(levels) == 1 else levels
+    model = make_method(method, **{"seed": seed, "verbose": True, **settings})
     roles = {
         "target": target,
         "id": id,
@@ -141,7 +162,7 @@ def fit(
         typer.echo(f"next: qpignn predict {out} --out intervals.csv")
 
 
-def evaluate(folder: Folder, as_json: Json = False) -> None:
+def evaluate(folder: Folder, confidence: Level = None, as_json: Json = False) -> None:
     """Judge a fitted model on the labelled nodes held out from its fit.
 
     Example: qpignn evaluate model --json
@@ -149,7 +170,7 @@ def evaluate(folder: Folder, as_json: Json = False) -> None:
     from qpignn.data.graph import given_nodes, test_nodes
     from qpignn.metrics import summary
 
-    data, intervals = _load(folder)
+    data, intervals = _load(folder, confidence)
     test = test_nodes(data)
     if not bool(test.any()):
         raise ModelFileError(
@@ -172,6 +193,11 @@ def predict(
     nodes: Annotated[Path | None, typer.Option(help="Another node table to predict on.")] = None,
     edges: Annotated[Path | None, typer.Option(help="Its edge table.")] = None,
     only: Annotated[str, typer.Option(help="unlabelled or all nodes.")] = "unlabelled",
+    confidence: Level = None,
+    parts: Annotated[
+        bool,
+        typer.Option("--parts", help="Also what part of the width is the model's own doubt."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Write id, prediction, lower and upper for the unlabelled nodes, or for all.
@@ -189,14 +215,14 @@ def predict(
     if edges is not None and nodes is None:
         raise SettingError("--edges goes with --nodes: another graph needs both its tables")
     check_output(out, folder=False)
-    data, intervals = _load(folder, nodes, edges)
+    data, intervals = _load(folder, confidence, nodes, edges)
     if nodes is not None and edges is None:
         say("no --edges given: the new nodes are taken to have no neighbours")
     if only == "unlabelled":
         intervals = intervals.select((~labelled(data)).numpy())
         if not len(intervals):
             say("every node is labelled, so there is nothing to predict; use --only all")
-    frame = intervals.to_frame()
+    frame = intervals.to_frame(parts=parts)
     content = (
         frame.to_parquet()
         if out.suffix.lower() == ".parquet"
@@ -234,7 +260,10 @@ def _graph(
 
 
 def _load(
-    folder: Path, nodes: Path | None = None, edges: Path | None = None
+    folder: Path,
+    confidence: float | None,
+    nodes: Path | None = None,
+    edges: Path | None = None,
 ) -> tuple[Data, Intervals]:
     from qpignn.data.readers import read_graph, read_table
     from qpignn.data.storage import load_graph
@@ -257,7 +286,7 @@ def _load(
         if roles["target"] not in columns:  # new nodes need not carry the column to be predicted
             roles["target"] = None
         data = read_graph(nodes, edges, features=origin["features"], need_target=False, **roles)
-    return data, model.predict_interval(data)
+    return data, model.predict_interval(data, confidence_level=confidence)
 
 
 def _digests(folder: Path) -> dict[str, str]:

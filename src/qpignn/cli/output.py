@@ -15,10 +15,42 @@ import typer
 
 from qpignn.errors import SettingError
 
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A setting of the method, as name=value; may be repeated."),
+]
+
 
 def say(message: str) -> None:
     """Tell the user something that is not a result."""
     typer.echo(message, err=True)
+
+
+def names(words: str) -> list[str]:
+    """Return the words of a list written with commas."""
+    return [word.strip() for word in words.split(",") if word.strip()]
+
+
+def number(word: str) -> float | str:
+    """Return a number where a word is one, else the word."""
+    try:
+        return float(word)
+    except ValueError:
+        return word
+
+
+def settings_of(words: Sequence[str] | None) -> dict[str, Any]:
+    """Turn ``name=value`` words into settings; values are read as JSON where they are JSON."""
+    found: dict[str, Any] = {}
+    for word in words or ():
+        name, equals, value = word.partition("=")
+        if not equals or not name:
+            raise SettingError(f"--set: expected name=value, such as side=lower, got {word!r}")
+        try:
+            found[name] = json.loads(value)
+        except json.JSONDecodeError:
+            found[name] = value
+    return found
 
 
 def print_json(document: Any) -> None:

@@ -13,13 +13,17 @@ SHOWN = ("picp", "mpiw", "winkler", "fit_seconds")
 
 
 def over_seeds(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return mean and standard deviation over seeds, one line per data set, method and level."""
+    """Return mean and standard deviation over seeds, one line per data set, method and level.
+
+    ``limit`` is mean width over mean narrowest possible width, where that is known.
+    """
     frame = pd.DataFrame(rows)
     by = ["dataset", "method", "confidence_level"]
     groups = frame.groupby(by, sort=False)
     means, spreads = groups[list(SHOWN)].mean(), groups[list(SHOWN)].std()
     table = means.add_suffix("_mean").join(spreads.add_suffix("_std"))
-    return table.assign(seeds=groups.size()).reset_index()
+    possible = groups["mpiw_limit"].agg(lambda limits: limits.astype(float).mean())
+    return table.assign(seeds=groups.size(), limit=means["mpiw"] / possible).reset_index()
 
 
 def against(rows: list[dict[str, Any]], path: Path, model: str) -> pd.DataFrame:

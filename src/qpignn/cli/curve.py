@@ -1,0 +1,54 @@
+"""``qpignn curve``: what λ does to coverage and width, measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from qpignn.cli.compare import run_shown
+from qpignn.cli.output import Json, check_output, names, print_json
+
+LAMBDAS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)
+PLAIN = {"dropout": 0.0, "weight_decay": 0.0, "lr": 5e-3}  # so that λ alone decides
+
+
+def curve(
+    out: Annotated[Path, typer.Option(help="Picture to write (.png or .svg).", metavar="FILE")],
+    datasets: Annotated[str, typer.Option(help="Names, separated by commas.")] = "er,education",
+    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 5,
+    confidence: Annotated[float, typer.Option(help="Wanted coverage.")] = 0.9,
+    jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 1,
+    results: Annotated[
+        Path | None, typer.Option(help="Results file (SQLite); finished cells are not run again.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Draw coverage and width against λ for the printed, the published and the default loss.
+
+    Example: qpignn curve --out lambda.png --jobs 2
+    """
+    from qpignn.experiments.cell import Cell, grid
+    from qpignn.reports.figures import lambda_curve, save_figure
+
+    check_output(out, folder=False)
+
+    def cells(**settings: Any) -> list[Cell]:
+        levels = [confidence]
+        return grid(names(datasets), ["qpignn"], seeds, confidence_levels=levels, settings=settings)
+
+    kinds = [("self-calibrating", cell) for cell in cells()]
+    for form, violation in (("printed", "all"), ("published", "violated")):
+        for lam in LAMBDAS:
+            fixed = cells(**PLAIN, lambda_width=lam, violation=violation)
+            kinds += [(form, cell) for cell in fixed]
+    outcome = run_shown([cell for _, cell in kinds], results, jobs=jobs)
+    if outcome.failures:
+        raise typer.Exit(1)
+    rows = [{"loss": form, **row} for (form, _), row in zip(kinds, outcome.rows, strict=True)]
+    save_figure(lambda_curve(rows, confidence), out)
+    if as_json:
+        print_json(rows)
+    else:
+        typer.echo(f"wrote {out}")
