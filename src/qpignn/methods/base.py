@@ -7,6 +7,7 @@ Public methods check and translate; a method implements ``_fit``, ``_predict``, 
 from __future__ import annotations
 
 import copy
+import inspect
 import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, fields
@@ -103,10 +104,25 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
     Constructors take settings only; what ``fit`` learns ends in an underscore.
     """
 
+    any_level = False
+    """Whether intervals of levels that were not fitted can be asked for."""
+
     confidence_level: float | list[float]
     seed: int
     verbose: bool
     history_: History
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        """Names of the settings: those of this class and of the ones it builds on."""
+        found = {
+            name
+            for kind in cls.__mro__
+            if issubclass(kind, IntervalMethod) and "__init__" in vars(kind)
+            for name, parameter in inspect.signature(kind).parameters.items()
+            if parameter.kind != parameter.VAR_KEYWORD
+        }
+        return sorted(found)
 
     def fit(self, data: Data, train_mask: Any = None) -> Self:
         """Learn from the given nodes.
@@ -136,7 +152,8 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
     ) -> Intervals:
         """Return the intervals of all nodes, or of a boolean mask's, in the target's own unit.
 
-        ``confidence_level`` chooses among the fitted levels; default the highest of them.
+        ``confidence_level`` chooses among the fitted levels (any level, for methods whose class
+        says ``any_level``); default the highest fitted.
         """
         fitted = self._fitted()
         data = check_graph(data, need_target=False)
@@ -203,6 +220,8 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         if wanted is None:
             return self.levels_[-1]
         level = check_level(wanted)
+        if self.any_level:
+            return level
         for fitted in self.levels_:
             if math.isclose(level, fitted, abs_tol=1e-9):
                 return fitted

@@ -64,19 +64,55 @@ class NetMethod(IntervalMethod):
 
     A method says which head it has, how its outputs become bounds, and what it minimises. Members
     are nets that share nothing but the graph; each holds out another part of the given nodes.
+
+    Args:
+        confidence_level: wanted coverage, strictly between 0 and 1, or a list of such; intervals
+            of several levels are nested.
+        members: how many nets are trained side by side and averaged: 1 or a multiple of five.
+        hidden, layers, activation: of the GraphSAGE encoder.
+        dropout: of hidden units while training.
+        lr, weight_decay, epochs: Adam's.
+        patience: stop when held-out nodes (a fifth of the given ones, or for a single net the
+            graph's ``val_mask``) have not improved their score for so many epochs, and keep the
+            best weights. ``None`` trains on all given nodes for all epochs.
+        seed: initial weights, dropout and held-out nodes; same seed, same bits.
+        scaling: ``standard`` per column, or ``range`` as in the published code.
+        dtype: ``float32``, or ``float64`` to keep rounding out of a comparison.
+        verbose: show a progress bar.
     """
 
-    hidden: int
-    layers: int
-    activation: str
-    dropout: float
-    lr: float
-    weight_decay: float
-    epochs: int
-    patience: int | None
-    scaling: str
-    dtype: str
-    verbose: bool
+    def __init__(
+        self,
+        confidence_level: float | list[float] = 0.9,
+        *,
+        members: int | None = 1,
+        hidden: int = 32,
+        layers: int = 2,
+        activation: str = "silu",
+        dropout: float = 0.1,
+        lr: float = 1e-2,
+        weight_decay: float = 1e-3,
+        epochs: int = 500,
+        patience: int | None = 50,
+        seed: int = 0,
+        scaling: str = "standard",
+        dtype: str = "float32",
+        verbose: bool = False,
+    ) -> None:
+        self.confidence_level = confidence_level
+        self.members = members
+        self.hidden = hidden
+        self.layers = layers
+        self.activation = activation
+        self.dropout = dropout
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.epochs = epochs
+        self.patience = patience
+        self.seed = seed
+        self.scaling = scaling
+        self.dtype = dtype
+        self.verbose = verbose
 
     @abstractmethod
     def _head(self, generator: torch.Generator) -> nn.Module:
@@ -90,16 +126,29 @@ class NetMethod(IntervalMethod):
     def _loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> Measured:
         """Return what to minimise; ``weight`` is (members, nodes), or None for all nodes alike."""
 
-    @abstractmethod
+    def _value(self, outputs: Any) -> Tensor:
+        """Turn the net's outputs into point predictions, (members, nodes); default mid-interval."""
+        lower, upper = self._bounds(outputs)
+        return (lower[0] + upper[0]) / 2
+
     def _interval(self, outputs: Any, level: float) -> Bounds:
         """Turn the net's outputs into the nodes' intervals at a fitted level, in scaled units.
 
-        ``epistemic`` is a share of the width.
+        ``epistemic`` is a share of the width. Bounds of members are averaged; each level's
+        interval holds those of the levels inside it, and its prediction.
         """
+        value = self._value(outputs).mean(dim=0)
+        lower = upper = value
+        for low, high, inner in zip(*self._bounds(outputs), self._trained_levels(), strict=True):
+            if inner <= level:
+                low, high = low.mean(dim=0), high.mean(dim=0)  # noqa: PLW2901
+                lower = lower.minimum(low).minimum(high)
+                upper = upper.maximum(low).maximum(high)
+        return Bounds(value, lower, upper)
 
     def _members(self) -> int:
         """How many nets are trained side by side."""
-        return 1
+        return 1 if self.members is None else self.members
 
     def _holds_out(self) -> bool:
         """Whether some given nodes are kept from the gradient."""
@@ -125,6 +174,8 @@ class NetMethod(IntervalMethod):
         one_of("scaling", self.scaling, SCALINGS)
         one_of("dtype", self.dtype, DTYPES)
         one_of("activation", self.activation, ACTIVATIONS)
+        if whole_number("members", self._members()) > 1 and self._members() % FOLDS:
+            raise SettingError(f"members: expected 1 or a multiple of {FOLDS}, got {self.members}")
         whole_number("hidden", self.hidden)
         whole_number("layers", self.layers)
         if not 0 <= self.dropout < 1:

@@ -53,20 +53,15 @@ class QpiGNN(SelfCalibrating):
         y_min, y_max: where the target cannot go; bounds are cut there.
         members: how many nets: 1 or a multiple of five. Default ten for ``auto``, else one.
         trials: of the search for λ.
-        hidden, layers, activation: of the GraphSAGE encoder.
-        dropout: of hidden units while training.
-        lr, weight_decay, epochs: Adam's.
-        patience: stop when held-out nodes (a fifth of the given ones, or for a single net the
-            graph's ``val_mask``) have not improved their Winkler score for so many epochs, and
-            keep the best weights. ``None`` goes through all epochs, with a fixed λ on all nodes.
-        seed: initial weights, dropout and held-out nodes; same seed, same bits.
         half_width: ``softplus`` (paper) or ``sigmoid`` (published code).
         violation: averaged over ``all`` nodes (as printed), over the ``violated`` ones (published
             code), or the footnote's ``product`` form; ``auto`` needs ``all``.
         width: ``l1`` or ``l2`` penalty; ``auto`` needs ``l1``.
-        scaling: ``standard`` per column, or ``range`` as in the published code.
-        dtype: ``float32``, or ``float64`` to keep rounding out of a comparison.
-        verbose: show a progress bar.
+        net: settings of the nets and their training, as for every method: ``hidden=32``,
+            ``layers=2``, ``activation="silu"``, ``dropout=0.1``, ``lr=0.01``,
+            ``weight_decay=0.001``, ``epochs=500``, ``patience=50``, ``seed=0``,
+            ``scaling="standard"``, ``dtype="float32"``, ``verbose=False``; see
+            :class:`qpignn.methods.net.NetMethod`.
 
     Example:
         >>> from qpignn import QpiGNN, load_dataset
@@ -88,46 +83,22 @@ class QpiGNN(SelfCalibrating):
         y_max: float | None = None,
         members: int | None = None,
         trials: int = 20,
-        hidden: int = 32,
-        layers: int = 2,
-        activation: str = "silu",
-        dropout: float = 0.1,
-        lr: float = 1e-2,
-        weight_decay: float = 1e-3,
-        epochs: int = 500,
-        patience: int | None = 50,
-        seed: int = 0,
         half_width: str = "softplus",
         violation: str = "all",
         width: str = "l1",
-        scaling: str = "standard",
-        dtype: str = "float32",
-        verbose: bool = False,
+        **net: Any,
     ) -> None:
-        self.confidence_level = confidence_level
+        super().__init__(confidence_level, members=members, **net)
         self.lambda_width = lambda_width
         self.side = side
         self.tails = tails
         self.target_transform = target_transform
         self.y_min = y_min
         self.y_max = y_max
-        self.members = members
         self.trials = trials
-        self.hidden = hidden
-        self.layers = layers
-        self.activation = activation
-        self.dropout = dropout
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.patience = patience
-        self.seed = seed
         self.half_width = half_width
         self.violation = violation
         self.width = width
-        self.scaling = scaling
-        self.dtype = dtype
-        self.verbose = verbose
 
     @classmethod
     def published(cls, lambda_width: float | str = 0.5, **settings: Any) -> Self:

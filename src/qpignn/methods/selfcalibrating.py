@@ -25,10 +25,10 @@ from qpignn.calibration import (
     enough_for,
 )
 from qpignn.data.scaling import TRANSFORMS
-from qpignn.errors import SettingError, one_of, whole_number
+from qpignn.errors import SettingError, one_of
 from qpignn.intervals import check_levels
 from qpignn.methods.base import Bounds
-from qpignn.methods.net import FOLDS, NetMethod, Seen
+from qpignn.methods.net import NetMethod, Seen
 
 Outputs = tuple[Tensor, Tensor, Tensor]
 """value (members, nodes); half-widths below and above (levels, members, nodes)."""
@@ -50,7 +50,6 @@ class SelfCalibrating(NetMethod):
     target_transform: str
     y_min: float | None
     y_max: float | None
-    members: int | None
 
     @abstractmethod
     def _calibrates(self) -> bool:
@@ -66,8 +65,6 @@ class SelfCalibrating(NetMethod):
         one_of("side", self.side, SIDES)
         one_of("tails", self.tails or "free", TAILS)
         one_of("target_transform", self.target_transform, ("auto", *TRANSFORMS))
-        if whole_number("members", self._members()) > 1 and self._members() % FOLDS:
-            raise SettingError(f"members: expected 1 or a multiple of {FOLDS}, got {self.members}")
         lowest = check_levels(self.confidence_level)[0]
         if self.side != "both" and lowest <= 0.5:
             raise SettingError(
