@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from difflib import get_close_matches
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -66,6 +67,14 @@ def one_of(kind: str, name: str, known: Iterable[str]) -> str:
     if name not in known:
         raise UnknownNameError(kind, name, known)
     return name
+
+
+def not_negative(name: str, value: Any) -> float:
+    """Return a setting that must be a finite number from 0 up, or raise."""
+    number = float(value) if isinstance(value, Real) else math.nan
+    if not 0 <= number < math.inf:
+        raise SettingError(f"{name}: expected a number from 0 up, got {value!r}")
+    return number
 
 
 def whole_number(name: str, value: Any, least: int = 1) -> int:

@@ -8,10 +8,24 @@ from typing import Any
 from qpignn.data.catalog import PROTOCOLS
 from qpignn.errors import SettingError, one_of
 from qpignn.methods.base import IntervalMethod
+from qpignn.methods.bayesian import Bayesian
+from qpignn.methods.deep_ensemble import DeepEnsemble
+from qpignn.methods.evidential import Evidential
 from qpignn.methods.folder import read_description
+from qpignn.methods.mc_dropout import MCDropout
 from qpignn.methods.qpignn import QpiGNN
+from qpignn.methods.rqr import RQR
+from qpignn.methods.sqr import SQR
 
-METHODS: dict[str, type[IntervalMethod]] = {"qpignn": QpiGNN}
+METHODS: dict[str, type[IntervalMethod]] = {
+    "qpignn": QpiGNN,
+    "sqr": SQR,
+    "rqr": RQR,
+    "mc_dropout": MCDropout,
+    "bayesian": Bayesian,
+    "evidential": Evidential,
+    "deep_ensemble": DeepEnsemble,
+}
 
 
 def make_method(name: str, protocol: str = "corrected", **settings: Any) -> IntervalMethod:

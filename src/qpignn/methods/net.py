@@ -23,7 +23,7 @@ from qpignn.intervals import check_levels
 from qpignn.methods.base import Bounds, IntervalMethod
 from qpignn.nn.encoders import ACTIVATIONS, SageEncoder
 from qpignn.nn.propagate import Operands, prepare
-from qpignn.objectives.joint import mean_over_all, violation, width
+from qpignn.objectives.joint import covered, mean_over_all, violation, width
 from qpignn.randomness import numpy_rng, torch_rng
 from qpignn.training.loop import Measured, TrainingSettings, train
 
@@ -150,6 +150,15 @@ class NetMethod(IntervalMethod):
         """How many nets are trained side by side."""
         return 1 if self.members is None else self.members
 
+    def _measured(self, loss: Tensor, outputs: Any, y: Tensor, weight: Tensor | None) -> Measured:
+        """Put coverage and mean width of the highest level beside a loss."""
+        with torch.no_grad():
+            lower, upper = (bound[-1] for bound in self._bounds(outputs))
+            hits = covered(lower, upper, y.expand_as(lower)).to(y.dtype)
+            coverage = mean_over_all(hits, weight).mean()
+            wide = mean_over_all(width(lower, upper), weight).mean()
+        return Measured(loss, coverage, wide)
+
     def _holds_out(self) -> bool:
         """Whether some given nodes are kept from the gradient."""
         return self.patience is not None
@@ -225,13 +234,17 @@ class NetMethod(IntervalMethod):
 
     def _predict(self, data: Data, level: float) -> Bounds:
         with torch.no_grad():
-            found = self._interval(self.net_(self._operands(data)), level)
+            found = self._interval(self._outputs(self._operands(data)), level)
         columns = (found.prediction, found.lower, found.upper)
         prediction, lower, upper = (
             self.y_scaler_.inverse(column).clamp(*self._range()) for column in columns
         )
         share = found.epistemic
         return Bounds(prediction, lower, upper, None if share is None else share * (upper - lower))
+
+    def _outputs(self, graph: Operands) -> Any:
+        """Run the trained net."""
+        return self.net_(graph)
 
     def _range(self) -> tuple[float, float]:
         """Where targets lie: bounds are cut there."""

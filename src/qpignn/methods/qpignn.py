@@ -211,10 +211,6 @@ class QpiGNN(SelfCalibrating):
 
     def _loss(self, outputs: Outputs, y: Tensor, weight: Tensor | None) -> Measured:
         lower, upper = self._bounds(outputs)
-        with torch.no_grad():
-            hits = covered(lower[-1], upper[-1], y.expand_as(lower[-1])).to(y.dtype)
-            coverage = mean_over_all(hits, weight).mean()
-            wide = mean_over_all(width(lower[-1], upper[-1]), weight).mean()
         levels = torch.tensor(self._trained_levels(), dtype=y.dtype).unsqueeze(1)
         price: float | Tensor = self.lambda_width_
         if self._calibrates():
@@ -233,4 +229,4 @@ class QpiGNN(SelfCalibrating):
             width_form=self.width,
             weight=weight,
         )
-        return Measured(loss, coverage, wide)
+        return self._measured(loss, outputs, y, weight)

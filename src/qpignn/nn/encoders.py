@@ -100,6 +100,7 @@ class SageEncoder(nn.Module):
         )
         self.activation = ACTIVATIONS[activation]
         self.dropout = dropout
+        self.drop_whole_units = False  # a unit at all nodes at once, not at each by itself
         self.generator = generator
 
     def forward(self, graph: Operands) -> Tensor:
@@ -118,7 +119,7 @@ class SageEncoder(nn.Module):
             return hidden
         # one mask for all members, and one random byte a unit: a fifth of the time of a draw a
         # unit, at shares of 1/256
-        shape = hidden.shape[1:]
+        shape = hidden.shape[2 if self.drop_whole_units else 1 :]
         dropped = min(round(self.dropout * 256), 255)
         words = torch.empty(-(-shape.numel() // 8), dtype=torch.int64)
         words.random_(-(2**63), None, generator=self.generator)

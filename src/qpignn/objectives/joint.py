@@ -39,7 +39,8 @@ Nodes = Tensor
 """(…, nodes): one number a node; axes before the last are levels and members, each on its own."""
 
 
-def _same_shape(*columns: Tensor) -> None:
+def same_shape(*columns: Tensor) -> None:
+    """Raise unless columns have one shape: a broadcast would compare nodes with other nodes."""
     shapes = {tuple(column.shape) for column in columns}
     if len(shapes) > 1:
         raise ArrayError(
@@ -50,12 +51,12 @@ def _same_shape(*columns: Tensor) -> None:
 
 def _fits(values: Tensor, weight: Tensor) -> None:
     """Raise unless weights are those of the nodes: of the last axis, and of axes before it."""
-    _same_shape(values[(0,) * (values.dim() - weight.dim())], weight)
+    same_shape(values[(0,) * (values.dim() - weight.dim())], weight)
 
 
 def covered(lower: Nodes, upper: Nodes, y: Nodes) -> Nodes:
     """Whether each target lies in its closed interval."""
-    _same_shape(lower, upper, y)
+    same_shape(lower, upper, y)
     inside: Tensor = covers(y, lower, upper)
     return inside
 
@@ -74,19 +75,19 @@ def coverage_penalty(
 
 def violation(lower: Nodes, upper: Nodes, y: Nodes) -> Nodes:
     """How far y lies outside [lower, upper]; zero inside."""
-    _same_shape(lower, upper, y)
+    same_shape(lower, upper, y)
     return torch.relu(lower - y) + torch.relu(y - upper)
 
 
 def violation_product(lower: Nodes, upper: Nodes, y: Nodes) -> Nodes:
     """Footnote form: max(0, (y − lower)·(y − upper))."""
-    _same_shape(lower, upper, y)
+    same_shape(lower, upper, y)
     return torch.relu((y - lower) * (y - upper))
 
 
 def width(lower: Nodes, upper: Nodes) -> Nodes:
     """Upper minus lower, in scaled-target units (L1 width penalty)."""
-    _same_shape(lower, upper)
+    same_shape(lower, upper)
     return upper - lower
 
 
@@ -172,7 +173,7 @@ class _PrintedForm(torch.autograd.Function):
         lam: float | Tensor,
         weight: Tensor | None,
     ) -> Tensor:
-        _same_shape(lower, upper, y)
+        same_shape(lower, upper, y)
         below, above = (lower > y).to(y.dtype), (y > upper).to(y.dtype)
         gap = (1 - mean_over_all(below + above, weight) - level).square_()
         lam = lam.unsqueeze(-1) if isinstance(lam, Tensor) else lam

@@ -1,0 +1,98 @@
+"""MC dropout: the spread of many nets with units left out, plus the noise that is left over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from qpignn.errors import whole_number
+from qpignn.methods.net import Seen
+from qpignn.methods.normal import NormalMethod
+from qpignn.nn.encoders import SageEncoder
+from qpignn.nn.heads import LinearHead
+from qpignn.nn.propagate import Operands
+from qpignn.randomness import torch_rng
+
+
+class MCDropout(NormalMethod):
+    """Dropout kept on when predicting (Gal & Ghahramani 2016), read as doubt about the net.
+
+    A net trained by squared error is run many times, each time with other units left out, the
+    same for all nodes. The spread of the passes says how sure the net is, not how noisy targets
+    are: with ``include_noise`` the interval adds the mean squared error on nodes held out of the
+    fit, which is what makes it a prediction interval. One noise level serves all nodes. No promise
+    of coverage.
+
+    Args:
+        passes: how many.
+        include_noise: ``False`` is the paper's variant, spread of passes only.
+        dropout: of hidden units, while training and predicting.
+        net: settings of every net method, see :class:`qpignn.methods.net.NetMethod`.
+    """
+
+    def __init__(
+        self,
+        confidence_level: float | list[float] = 0.9,
+        *,
+        passes: int = 100,
+        include_noise: bool = True,
+        dropout: float = 0.2,
+        **net: Any,
+    ) -> None:
+        super().__init__(confidence_level, dropout=dropout, **net)
+        self.passes = passes
+        self.include_noise = include_noise
+
+    def check_settings(self) -> None:
+        """Raise if a setting is outside the values it may take."""
+        super().check_settings()
+        whole_number("passes", self.passes, 2)
+
+    def _head(self, generator: torch.Generator) -> nn.Module:
+        return LinearHead(self.hidden, 1, generator=generator, members=self._members())
+
+    def _moments(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """One pass knows no doubt; its noise is what was measured."""
+        mean = outputs[0]
+        return mean, self.noise_.expand_as(mean), torch.zeros_like(mean)
+
+    def _costs(self, outputs: Tensor, y: Tensor) -> Tensor:
+        return (y - outputs[0]) ** 2
+
+    def _held_out_score(self, seen: Seen) -> float:
+        """Mean squared error: a point prediction is what is trained."""
+        return self._squared_error(self.net_(seen.graph)[0], seen)
+
+    def _squared_error(self, mean: Tensor, seen: Seen) -> float:
+        """Over the nodes each member holds out; over all, where none does."""
+        judged = seen.held_out if bool(seen.held_out.any()) else ~seen.held_out
+        weight = seen.weight * judged
+        return float((((seen.y - mean) ** 2) * weight).sum() / weight.sum())
+
+    def _train(self, seen: Seen) -> None:
+        self.noise_ = torch.ones((), dtype=seen.y.dtype)  # unknown yet
+        super()._train(seen)
+        passes = self._outputs(seen.graph).reshape(self.passes, self._members(), -1)
+        found = self._squared_error(passes.mean(dim=0), seen) if self.include_noise else 0.0
+        self.noise_ = torch.tensor(found, dtype=seen.y.dtype)
+
+    def _outputs(self, graph: Operands) -> Tensor:
+        """Return one row for every pass of every member; the same for the same net and graph."""
+        encoder = self.net_.encoder
+        assert isinstance(encoder, SageEncoder)
+        encoder.generator = torch_rng(self.seed, "passes")
+        encoder.drop_whole_units = True
+        encoder.train()
+        with torch.no_grad():
+            passes = torch.cat([self.net_(graph) for _ in range(self.passes)], dim=1)
+        encoder.eval()
+        return passes
+
+    def _state(self) -> dict[str, Tensor]:
+        return {**super()._state(), "noise": self.noise_}
+
+    def _restore(self, state: dict[str, Tensor], columns: int) -> None:
+        super()._restore(state, columns)
+        self.noise_ = state["noise"]
