@@ -31,6 +31,12 @@ def test_how_many_nodes_a_level_needs(level: float, count: int) -> None:
     assert calibration.conformal_rank(count - 1, level) > count - 1  # no score will
 
 
+def test_a_side_without_a_bound_has_none_even_where_half_widths_vanish() -> None:
+    reach = Reach(np.array([1.0]), np.array([0.0]), np.array([0.0]))
+    lower, upper = Stretch(np.inf, 2.0).bounds(reach)
+    assert (lower[0], upper[0]) == (-np.inf, 1.0)
+
+
 def test_a_stretch_by_hand() -> None:
     reach = Reach(np.array([10.0, 20.0]), np.array([4.0, 9.0]), np.array([1.0, 16.0]))
     lower, upper = Stretch(2.0, 3.0, power=0.5).bounds(reach)
@@ -47,9 +53,9 @@ Y = np.array([-9.0, -4.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 5.0])  # nine nodes, va
     [
         (Form("both", None, 1.0), 0.5, 2.0, 2.0),  # rank 5 of |y| = 0 0.5 1 1 2 3 4 5 9
         (Form("both", None, 1.0), 0.7, 4.0, 4.0),  # rank 7
-        (Form("both", 1.0, 1.0), 0.7, 1.0, 5.0),  # two may be missed: both below
-        (Form("both", 0.5, 1.0), 0.7, 4.0, 3.0),  # one below, one above
-        (Form("both", 0.0, 1.0), 0.7, 9.0, 2.0),  # both above
+        (Form("both", 1.0, 1.0), 0.6, 1.0, 5.0),  # rank 6, one more: two are missed, both below
+        (Form("both", 0.5, 1.0), 0.6, 4.0, 3.0),  # one below, one above
+        (Form("both", 0.0, 1.0), 0.6, 9.0, 2.0),  # both above
         (Form("lower", None, 1.0), 0.7, 1.0, np.inf),  # rank 7 of −y = −5 −3 −2 −1 −0.5 0 1 4 9
         (Form("upper", None, 1.0), 0.7, np.inf, 2.0),
         (Form("both", None, 1.0), 0.99, 9.0, 9.0),  # too few: the largest seen
@@ -80,20 +86,24 @@ def test_every_form_covers_what_it_must_and_holds_the_value(
     y = rng.normal(size=count)
     lower, upper = Form("both", share, power).fit(reach, y, level).bounds(reach)
     covered = int(((lower <= y + 1e-12) & (y - 1e-12 <= upper)).sum())
-    assert covered >= min(calibration.conformal_rank(count, level), count)
+    ends = 1 if share is None else 2
+    assert covered >= min(calibration.conformal_rank(count, level) + ends - 1, count)
     assert (lower <= reach.value).all()
     assert (reach.value <= upper).all()
 
 
-@pytest.mark.parametrize("side", calibration.SIDES)
-def test_coverage_of_new_nodes_by_monte_carlo(side: str) -> None:
+@pytest.mark.parametrize(
+    ("side", "share"),
+    [("both", None), ("lower", None), ("upper", None), ("both", 0.5), ("both", 0.25)],
+)
+def test_coverage_of_new_nodes_by_monte_carlo(side: str, share: float | None) -> None:
     """Exchangeable scores: coverage of a fixed form is rank/(n+1) exactly, here 0.8."""
     rng = np.random.default_rng(0)
     draws, count = 4000, 24
     hits = 0
     for _ in range(draws):
         y = rng.standard_t(3, size=count + 1)
-        stretch = Form(side, None, 1.0).fit(reach_of(count), y[:-1], 0.8)
+        stretch = Form(side, share, 1.0).fit(reach_of(count), y[:-1], 0.8)
         lower, upper = stretch.bounds(reach_of(1))
         hits += bool(lower[0] <= y[-1] <= upper[0])
     assert hits / draws == pytest.approx(0.8, abs=4 * (0.16 / draws) ** 0.5)
@@ -172,12 +182,18 @@ def test_disagreement_by_hand() -> None:
 
 
 def test_more_nets_by_hand() -> None:
-    """Factors 3 for one net and 2 for two fall by 2 in 1/nets: 1 + 2/10 for ten."""
-    ten = calibration.for_more_members(Stretch(3.0, np.inf, 0.5), Stretch(2.0, np.inf, 0.5), 2, 10)
+    """Factors 3 for one net and 2 for two fall by 2 in 1/nets: 1 + 2/10 for ten, given nodes."""
+
+    def carried(one: Stretch, several: Stretch, nodes: int, repeats: int = 2) -> Stretch:
+        return calibration.for_more_members(one, several, repeats=repeats, members=10, nodes=nodes)
+
+    one, two = Stretch(3.0, np.inf, 0.5), Stretch(2.0, np.inf, 0.5)
+    ten = carried(one, two, nodes=10**9)
     assert (ten.below, ten.above, ten.power) == (pytest.approx(1.2), np.inf, 0.5)
-    same = Stretch(2.0, 2.0)
-    assert calibration.for_more_members(Stretch(9.0, 9.0), same, 1, 5) == same
-    assert calibration.for_more_members(Stretch(9.0, 9.0), Stretch(1.0, 1.0), 2, 10).below == 0
+    assert carried(one, two, nodes=200).below == pytest.approx(1.6)  # half trusted
+    assert carried(one, two, nodes=0).below == 2.0
+    assert carried(one, two, nodes=10**9, repeats=1) == two
+    assert carried(Stretch(9.0, 9.0), Stretch(1.0, 1.0), 10**9).below == 0.5  # never to nothing
 
 
 def test_the_average_of_ten_is_covered_though_only_two_held_a_node_out() -> None:

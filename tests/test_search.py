@@ -9,24 +9,30 @@ import pytest
 from qpignn.errors import SettingError
 from qpignn.search import minimise
 
+RANGE = {"a": (0.1, 1.0)}
+
+
+def first_of(tried: dict[str, float]) -> float:
+    return tried["a"]
+
 
 def test_it_finds_the_bottom_of_a_valley_on_a_logarithmic_scale() -> None:
-    seen: list[float] = []
+    seen: list[dict[str, float]] = []
 
-    def score(x: float) -> float:
-        seen.append(x)
-        return (math.log(x) - math.log(0.05)) ** 2
+    def score(tried: dict[str, float]) -> float:
+        seen.append(tried)
+        return math.log(tried["a"] / 0.05) ** 2 + math.log(tried["b"] / 3) ** 2
 
-    found = minimise(score, 0.005, 0.5, trials=15, seed=0)
-    assert found == pytest.approx(0.05, rel=0.1)
-    assert len(seen) == 15
+    found = minimise(score, {"a": (0.005, 0.5), "b": (1, 10)}, trials=25, seed=0)
+    assert found == pytest.approx({"a": 0.05, "b": 3}, rel=0.15)
+    assert len(seen) == 25
     assert found in seen
-    assert all(0.005 <= x <= 0.5 for x in seen)
+    assert all(0.005 <= tried["a"] <= 0.5 and 1 <= tried["b"] <= 10 for tried in seen)
 
 
 def test_same_seed_same_answer_and_optuna_is_left_as_it_was() -> None:
     before = optuna.logging.get_verbosity()
-    first, second = (minimise(abs, 0.1, 1.0, trials=5, seed=3) for _ in range(2))
+    first, second = (minimise(first_of, RANGE, trials=5, seed=3) for _ in range(2))
     assert first == second
     assert optuna.logging.get_verbosity() == before
 
@@ -34,4 +40,4 @@ def test_same_seed_same_answer_and_optuna_is_left_as_it_was() -> None:
 def test_without_optuna_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(SettingError, match=r'pip install "qpignn\[search\]"'):
-        minimise(abs, 0.1, 1.0, trials=5, seed=0)
+        minimise(first_of, RANGE, trials=5, seed=0)

@@ -24,6 +24,7 @@ SIDES = ("both", "lower", "upper")
 TAILS = ("free", "equal", "symmetric")
 POWERS = (1.0, 0.5, 0.0)
 SHARES = (0.5, 0.25, 0.1, 0.0, 0.75, 0.9, 1.0)
+TRUSTED = 200  # held-out nodes at which the effect of averaging is half trusted
 WORTH = 0.9  # another form than the net's own must beat it by a tenth: less is mostly luck
 
 
@@ -65,9 +66,14 @@ class Stretch:
     def bounds(self, reach: Reach) -> tuple[Floats, Floats]:
         """Return lower and upper."""
         return (
-            reach.value - self.below * reach.below**self.power,
-            reach.value + self.above * reach.above**self.power,
+            reach.value - _times(self.below, reach.below**self.power),
+            reach.value + _times(self.above, reach.above**self.power),
         )
+
+
+def _times(factor: float, halves: Floats) -> Floats:
+    """An infinite factor makes every half-width infinite, also one that has shrunk to nothing."""
+    return np.full_like(halves, np.inf) if math.isinf(factor) else factor * halves
 
 
 def conformal_rank(count: int, level: float) -> int:
@@ -76,6 +82,17 @@ def conformal_rank(count: int, level: float) -> int:
     For exchangeable scores the ⌈(n + 1)·level⌉-th smallest does; beyond n there is no such score.
     """
     return math.ceil((count + 1) * level - 1e-9)
+
+
+def conformal_quantile(scores: Floats, level: float) -> float:
+    """Return the score that a new one stays below with the wanted probability.
+
+    Infinite where there are too few scores to say.
+    """
+    rank = conformal_rank(len(scores), level)
+    if rank > len(scores):
+        return math.inf
+    return float(np.partition(scores, rank - 1)[rank - 1])
 
 
 def enough_for(level: float) -> int:
@@ -110,7 +127,9 @@ def calibrate(
     own = Form(side, share=None, power=1.0)
     if side != "both":
         return own
-    shares = (None, *SHARES) if tails == "free" else (None,)
+    shares: tuple[float | None, ...] = (None,)
+    if tails == "free" and conformal_rank(len(y), level) < len(y):  # two factors need one more
+        shares += SHARES
     forms = [Form(side, share, power) for power in POWERS for share in shares]
 
     def of(form: Form) -> float:
@@ -165,6 +184,8 @@ class Form:
         if self.share is None:
             factor = _ranked(np.maximum(below, above), rank)
             return factor, factor
+        # between two fitted ends lies one gap less than there are nodes, so one node more
+        rank = min(rank + 1, count)
         missed_below = math.floor((count - rank) * self.share + 1e-9)
         factor = _ranked(below, count - missed_below)
         return factor, _ranked(above[below <= factor], rank)
@@ -175,26 +196,28 @@ def _ranked(scores: Floats, rank: int) -> float:
     return max(float(np.partition(scores, rank - 1)[rank - 1]), 0.0)
 
 
-def for_more_members(one: Stretch, several: Stretch, repeats: int, members: int) -> Stretch:
+def for_more_members(
+    one: Stretch, several: Stretch, *, repeats: int, members: int, nodes: int
+) -> Stretch:
     """Return the stretch for an average of more nets than the held-out one was made of.
 
     Averaging more nets leaves smaller errors. A held-out node has only ``repeats`` nets to average
     that did not see it, while a new node has all ``members``. Squared errors fall linearly in one
-    over the number of nets, and so, to first order, do the factors.
+    over the number of nets, and so, to first order, do the factors. Few nodes tell the slope
+    badly, so it is trusted by n / (n + 200) only.
 
     Args:
         one: fitted on the word of one net that held each node out.
         several: fitted on the average of all ``repeats`` of them, in the same form.
         repeats, members: numbers of nets.
+        nodes: how many nodes they were fitted on.
     """
     if repeats == 1:
         return several
+    further = (1 / repeats - 1 / members) / (1 - 1 / repeats) * nodes / (nodes + TRUSTED)
 
     def at(first: float, later: float) -> float:
-        if math.isinf(first):
-            return first
-        slope = (first - later) / (1 - 1 / repeats)
-        return max(first - slope * (1 - 1 / members), 0.0)
+        return later if math.isinf(first) else max(later - further * (first - later), later / 2)
 
     return Stretch(at(one.below, several.below), at(one.above, several.above), several.power)
 
@@ -224,8 +247,13 @@ def calibrate_members(
     one = reach.mean(held_out & (held_out.cumsum(axis=0) == 1))
     form = calibrate(several, y, level, side=side, tails=tails, unit=unit)
     stretch = form.fit(several, y, level)
-    repeats, members = int(held_out.sum(axis=0).min()), len(held_out)
-    final = for_more_members(form.fit(one, y, level), stretch, repeats, members)
+    final = for_more_members(
+        form.fit(one, y, level),
+        stretch,
+        repeats=int(held_out.sum(axis=0).min()),
+        members=len(held_out),
+        nodes=len(y),
+    )
     if side != "both":
         return final, 0.0
     return final, price(unit(y), *(unit(bound) for bound in stretch.bounds(several)), level=level)

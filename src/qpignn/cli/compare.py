@@ -67,11 +67,7 @@ def compare(
     from qpignn.methods.catalog import METHODS
     from qpignn.reports.tables import published_model
 
-    settings = settings_of(more)
-    if epochs is not None:
-        settings["epochs"] = epochs
-    if lambda_width is not None:
-        settings["lambda_width"] = number(lambda_width)
+    settings = settings_of(more, epochs=epochs, lambda_width=lambda_width)
     cells = grid(
         _datasets(datasets),
         list(METHODS) if methods == "all" else names(methods),

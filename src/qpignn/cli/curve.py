@@ -9,6 +9,7 @@ import typer
 
 from qpignn.cli.compare import run_shown
 from qpignn.cli.output import Json, check_output, names, print_json
+from qpignn.errors import SettingError
 
 LAMBDAS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)
 PLAIN = {"dropout": 0.0, "weight_decay": 0.0, "lr": 5e-3}  # so that λ alone decides
@@ -32,6 +33,8 @@ def curve(
     from qpignn.experiments.cell import Cell, grid
     from qpignn.reports.figures import lambda_curve, save_figure
 
+    if out.suffix.lower() not in (".png", ".svg"):
+        raise SettingError(f"--out: expected a file ending in .png or .svg, got {out}")
     check_output(out, folder=False)
 
     def cells(**settings: Any) -> list[Cell]:

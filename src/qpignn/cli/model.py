@@ -74,6 +74,9 @@ def fit(
         float | None,
         typer.Option(help="Share of labelled nodes held out for 'evaluate' (0.2); 0 for none."),
     ] = None,
+    lambda_width: Annotated[
+        str | None, typer.Option(help="Width penalty: auto, tuned or a number.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Training epochs, at most.")] = None,
     more: Settings = None,
     seed: Annotated[int, typer.Option(help="Decides split and initial weights.")] = 0,
@@ -82,8 +85,7 @@ def fit(
     """Fit a method on a data set or on your own files, and keep it in a folder.
 
     Settings of the default method: --set side=upper (one bound only), --set y_min=0 (where the
-    target cannot go), --set target_transform=log1p, --set lambda_width=tuned; see
-    help(qpignn.QpiGNN).
+    target cannot go), --set target_transform=log1p; see help(qpignn.QpiGNN).
 
     Example: qpignn fit --nodes nodes.csv --edges edges.csv --target flow --out model
     """
@@ -103,9 +105,7 @@ def fit(
         raise SettingError(
             f"--test-fraction: expected a share from 0 to below 1, got {test_fraction:g}"
         )
-    settings = settings_of(more)
-    if epochs is not None:
-        settings["epochs"] = epochs
+    settings = settings_of(more, epochs=epochs, lambda_width=lambda_width)
     settings["confidence_level"] = levels[0] if len(levels) == 1 else levels
     model = make_method(method, **{"seed": seed, "verbose": True, **settings})
     roles = {

@@ -15,6 +15,12 @@ import typer
 
 from qpignn.errors import SettingError
 
+OWN_OPTIONS = {
+    "confidence_level": "--confidence",
+    "seed": "--seed or --seeds",
+    "epochs": "--epochs",
+    "lambda_width": "--lambda-width",
+}
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="A setting of the method, as name=value; may be repeated."),
@@ -39,11 +45,22 @@ def number(word: str) -> float | str:
         return word
 
 
-def settings_of(words: Sequence[str] | None) -> dict[str, Any]:
-    """Turn ``name=value`` words into settings; values are read as JSON where they are JSON."""
+def settings_of(
+    words: Sequence[str] | None, *, epochs: int | None, lambda_width: str | None
+) -> dict[str, Any]:
+    """Turn options into settings; values of ``name=value`` words are read as JSON where they are.
+
+    Options that were not given are left to the method.
+    """
     found: dict[str, Any] = {}
+    if epochs is not None:
+        found["epochs"] = epochs
+    if lambda_width is not None:
+        found["lambda_width"] = number(lambda_width)
     for word in words or ():
         name, equals, value = word.partition("=")
+        if name in OWN_OPTIONS:
+            raise SettingError(f"--set: {name} has its own option, {OWN_OPTIONS[name]}")
         if not equals or not name:
             raise SettingError(f"--set: expected name=value, such as side=lower, got {word!r}")
         try:

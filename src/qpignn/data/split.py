@@ -84,11 +84,23 @@ def _degree_order(data: Data, rng: np.random.Generator) -> Order:
     return shuffled[np.argsort(-degrees[shuffled], kind="stable")]
 
 
-def _community_order(data: Data, rng: np.random.Generator) -> Order:
+def communities(data: Data, seed: int = 0) -> Order:
+    """Return the number of each node's community, found by Louvain; the same for the same seed."""
+    label = np.empty(data.x.shape[0], dtype=np.int64)
+    for number, nodes in enumerate(_louvain(data, seed)):
+        label[sorted(nodes)] = number
+    return label
+
+
+def _louvain(data: Data, seed: int) -> list[set[int]]:
     graph = nx.Graph()
     graph.add_nodes_from(range(data.x.shape[0]))
     graph.add_edges_from(data.edge_index.t().tolist())
-    found = nx.community.louvain_communities(graph, seed=int(rng.integers(2**31)))
+    return list(nx.community.louvain_communities(graph, seed=seed))
+
+
+def _community_order(data: Data, rng: np.random.Generator) -> Order:
+    found = _louvain(data, int(rng.integers(2**31)))
     shuffled = [rng.permutation(sorted(found[i])) for i in rng.permutation(len(found))]
     return np.concatenate(shuffled)
 

@@ -11,6 +11,7 @@ import inspect
 import math
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, fields
+from numbers import Real
 from pathlib import Path
 from typing import Any, Self
 
@@ -137,14 +138,11 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         data = check_graph(data)
         given = _checked_given(data, train_mask)
         self.__dict__.pop("fitted_", None)  # a fit that fails leaves no fit behind
-        self._fit(check_graph(hide_targets(data, given)), given)
-        names = data.get("feature_names")
-        self.fitted_ = Fitted(
-            settings=self.get_params(),
-            columns=int(data.x.shape[1]),
-            names=None if names is None else [str(name) for name in names],
-            sparse=is_sparse(data.x),
-        )
+        try:
+            self._fit(check_graph(hide_targets(data, given)), given)
+        finally:
+            self.__dict__.pop("_initial_weights", None)  # they were for this fit only
+        self.fitted_ = self._fitted_on(data)
         return self
 
     def predict_interval(
@@ -162,7 +160,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         bounds = self._as_fitted()._predict(data, level)
         columns = (bounds.prediction, bounds.lower, bounds.upper)
         intervals = Intervals(*columns, level, node_ids(data), epistemic=bounds.epistemic)
-        return intervals if mask is None else intervals.select(_as_mask(mask, len(intervals)))
+        return intervals if mask is None else intervals.select(as_mask(mask, len(intervals)))
 
     def predict(self, data: Data, mask: Any = None) -> npt.NDArray[np.float64]:
         """Return point predictions."""
@@ -181,10 +179,10 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         fitted = Fitted(**{field.name: description[field.name] for field in fields(Fitted)})
         try:
             fitted.check_types()
-            method = cls(**fitted.settings)
+            method = cls._from_settings(fitted.settings)
             method.check_settings()
-            method._restore(state, fitted.columns)
-        except (TypeError, KeyError, RuntimeError, QpignnError) as error:
+            method._restore(state, fitted)
+        except (TypeError, ValueError, KeyError, RuntimeError, QpignnError) as error:
             message = f"{folder}: the description does not fit the weights or this version: {error}"
             raise ModelFileError(message) from error
         method.fitted_ = fitted
@@ -199,6 +197,27 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def parameters_(self) -> int:
         """Number of trained weights."""
+
+    def _fitted_on(self, data: Data) -> Fitted:
+        names = data.get("feature_names")
+        return Fitted(
+            settings=self._settings(),
+            columns=int(data.x.shape[1]),
+            names=None if names is None else [str(name) for name in names],
+            sparse=is_sparse(data.x),
+        )
+
+    def _settings(self) -> dict[str, Any]:
+        """Return the settings as they can be written to a file."""
+        settings = copy.deepcopy(self.get_params(deep=False))
+        levels = check_levels(self.confidence_level)
+        one = isinstance(self.confidence_level, Real)
+        return {**settings, "confidence_level": levels[0] if one else levels}
+
+    @classmethod
+    def _from_settings(cls, settings: dict[str, Any]) -> Self:
+        """Make a method from what :meth:`_settings` returned."""
+        return cls(**settings)
 
     def _as_fitted(self) -> Self:
         """Return this method with the settings of its fit, whatever they have become since."""
@@ -243,15 +262,15 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         """Return everything learnt, as tensors."""
 
     @abstractmethod
-    def _restore(self, state: dict[str, Tensor], columns: int) -> None:
-        """Take back what :meth:`_state` returned, for graphs with so many feature columns."""
+    def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
+        """Take back what :meth:`_state` returned, from a fit described by ``fitted``."""
 
 
 def _checked_given(data: Data, train_mask: Any) -> Tensor:
     if train_mask is None:
         given = given_nodes(data)
     else:
-        given = _as_mask(train_mask, data.x.shape[0]) & labelled(data)
+        given = as_mask(train_mask, data.x.shape[0]) & labelled(data)
         shared = int((given & test_nodes(data)).sum())
         if shared:
             raise SplitError(
@@ -264,12 +283,15 @@ def _checked_given(data: Data, train_mask: Any) -> Tensor:
             f"are labelled, but the mask gives none of them"
         )
     weight = data.get("node_weight")
-    if weight is not None and not bool((weight[given] > 0).any()):
-        raise GraphError("node_weight: expected weight on the given nodes, got zeros only")
+    if weight is not None:
+        given = given & (weight > 0)  # a node that counts for nothing decides nothing
+        if not bool(given.any()):
+            raise GraphError("node_weight: expected weight on the given nodes, got zeros only")
     return given
 
 
-def _as_mask(mask: Any, nodes: int) -> Tensor:
+def as_mask(mask: Any, nodes: int) -> Tensor:
+    """Return a boolean mask over the nodes, or raise."""
     values = np.asarray(mask)
     array = torch.as_tensor(values) if values.dtype.kind in "biuf" else torch.empty(0)
     if array.dtype != torch.bool or array.shape != (nodes,):

@@ -1,4 +1,7 @@
-"""Methods by name."""
+"""Methods by name.
+
+``conformal:NAME`` is any method with a conformal step, ``ensemble:NAME`` five of its nets averaged.
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,19 @@ from qpignn.data.catalog import PROTOCOLS
 from qpignn.errors import SettingError, one_of
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.bayesian import Bayesian
+from qpignn.methods.conformal import Conformal
+from qpignn.methods.corrected import CorrectedGNN
 from qpignn.methods.deep_ensemble import DeepEnsemble
 from qpignn.methods.evidential import Evidential
 from qpignn.methods.folder import read_description
 from qpignn.methods.mc_dropout import MCDropout
+from qpignn.methods.prefit import Prefit
 from qpignn.methods.qpignn import QpiGNN
+from qpignn.methods.quantile import QuantileGNN
 from qpignn.methods.rqr import RQR
 from qpignn.methods.sqr import SQR
 
-METHODS: dict[str, type[IntervalMethod]] = {
+CLASSES: dict[str, type[IntervalMethod]] = {
     "qpignn": QpiGNN,
     "sqr": SQR,
     "rqr": RQR,
@@ -25,27 +32,80 @@ METHODS: dict[str, type[IntervalMethod]] = {
     "bayesian": Bayesian,
     "evidential": Evidential,
     "deep_ensemble": DeepEnsemble,
+    "quantile": QuantileGNN,
+    "corrected": CorrectedGNN,
 }
+NAMED: dict[str, tuple[str, dict[str, Any]]] = {
+    "cfgnn": ("conformal:corrected", {}),
+    "cfgnn_tuned": ("conformal:corrected", {"trials": 20}),
+    "cqr": ("conformal:quantile", {}),
+    "qpignn_single": ("qpignn", {"members": 1}),
+}
+"""Names for a method with certain settings."""
+
+ALL = (
+    *("qpignn", "sqr", "rqr", "mc_dropout", "bayesian", "evidential"),
+    *("cfgnn", "deep_ensemble", "cqr"),
+)
+"""What ``--methods all`` means."""
+
+METHODS = (*CLASSES, *NAMED)
+CONFORMAL, ENSEMBLE, MEMBERS = "conformal:", "ensemble:", 5
 
 
 def make_method(name: str, protocol: str = "corrected", **settings: Any) -> IntervalMethod:
-    """Make a method by name, in its ``corrected`` or ``published`` form."""
-    cls = METHODS[one_of("method", name, METHODS)]
+    """Make a method by name, in its ``corrected`` or ``published`` form.
+
+    Example:
+        >>> make_method("conformal:sqr", score="absolute", hidden=16).method.hidden
+        16
+    """
     one_of("protocol", protocol, PROTOCOLS)
-    make = cls if protocol == "corrected" else getattr(cls, "published", None)
-    if make is None:
-        raise SettingError(f"method {name!r} has no published form")
-    known = cls().get_params()
-    for setting in settings:
-        if setting not in known:
-            raise SettingError(f"method {name!r} has no setting {setting!r}; it has {list(known)}")
-    method: IntervalMethod = make(**settings)
+    method = _published(name, settings) if protocol == "published" else _made(name, settings)
     method.check_settings()
     return method
 
 
+def _made(name: str, settings: dict[str, Any]) -> IntervalMethod:
+    if name in NAMED:
+        inner, fixed = NAMED[name]
+        return _made(inner, {**fixed, **settings})
+    if name.startswith(CONFORMAL):
+        own = set(Conformal._get_param_names())
+        outer = {key: value for key, value in settings.items() if key in own}
+        rest = {key: value for key, value in settings.items() if key not in own}
+        return Conformal(_made(name.removeprefix(CONFORMAL), rest), **outer)
+    if name.startswith(ENSEMBLE):
+        return _made(name.removeprefix(ENSEMBLE), {"members": MEMBERS, **settings})
+    cls = CLASSES[one_of("method", name, METHODS)]
+    _check_names(name, settings, cls)
+    return cls(**settings)
+
+
+def _published(name: str, settings: dict[str, Any]) -> IntervalMethod:
+    cls = CLASSES[one_of("method", name, METHODS)] if name in CLASSES else None
+    make = getattr(cls, "published", None)
+    if cls is None or make is None:
+        raise SettingError(f"method {name!r} has no published form")
+    _check_names(name, settings, cls)
+    method: IntervalMethod = make(**settings)
+    return method
+
+
+def _check_names(name: str, settings: dict[str, Any], cls: type[IntervalMethod]) -> None:
+    known = cls._get_param_names()
+    for setting in settings:
+        if setting not in known:
+            raise SettingError(f"method {name!r} has no setting {setting!r}; it has {known}")
+
+
+def class_named(name: str) -> type[IntervalMethod]:
+    """Return the class of a saved method."""
+    found: list[type[IntervalMethod]] = [*CLASSES.values(), Conformal, Prefit]
+    classes = {cls.__name__: cls for cls in found}
+    return classes[one_of("saved method", name, classes)]
+
+
 def load_method(folder: str | Path) -> IntervalMethod:
     """Load a saved model of whatever method it is."""
-    saved = read_description(Path(folder))["method"]
-    classes = {cls.__name__: cls for cls in METHODS.values()}
-    return classes[one_of("saved method", saved, classes)].load(folder)
+    return class_named(read_description(Path(folder))["method"]).load(folder)

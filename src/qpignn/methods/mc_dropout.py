@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from qpignn.errors import whole_number
+from qpignn.methods.base import Fitted
 from qpignn.methods.net import Seen
 from qpignn.methods.normal import NormalMethod
 from qpignn.nn.encoders import SageEncoder
@@ -93,6 +94,6 @@ class MCDropout(NormalMethod):
     def _state(self) -> dict[str, Tensor]:
         return {**super()._state(), "noise": self.noise_}
 
-    def _restore(self, state: dict[str, Tensor], columns: int) -> None:
-        super()._restore(state, columns)
+    def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
+        super()._restore(state, fitted)
         self.noise_ = state["noise"]

@@ -18,9 +18,9 @@ from qpignn.data.scaling import (
     fit_range_scalers,
     fit_target_scaler,
 )
-from qpignn.errors import SettingError, SplitError, one_of, whole_number
+from qpignn.errors import SettingError, SplitError, not_negative, one_of, whole_number
 from qpignn.intervals import check_levels
-from qpignn.methods.base import Bounds, IntervalMethod
+from qpignn.methods.base import Bounds, Fitted, IntervalMethod
 from qpignn.nn.encoders import ACTIVATIONS, SageEncoder
 from qpignn.nn.propagate import Operands, prepare
 from qpignn.objectives.joint import covered, mean_over_all, violation, width
@@ -63,7 +63,8 @@ class NetMethod(IntervalMethod):
     """One encoder with one head, trained by the one loop; several members side by side.
 
     A method says which head it has, how its outputs become bounds, and what it minimises. Members
-    are nets that share nothing but the graph; each holds out another part of the given nodes.
+    are nets that share the graph and dropout's draws, no weights; each holds out another part of
+    the given nodes.
 
     Args:
         confidence_level: wanted coverage, strictly between 0 and 1, or a list of such; intervals
@@ -153,11 +154,16 @@ class NetMethod(IntervalMethod):
     def _measured(self, loss: Tensor, outputs: Any, y: Tensor, weight: Tensor | None) -> Measured:
         """Put coverage and mean width of the highest level beside a loss."""
         with torch.no_grad():
-            lower, upper = (bound[-1] for bound in self._bounds(outputs))
+            shown = self._trained_levels().index(self._shown_level())
+            lower, upper = (bound[shown] for bound in self._bounds(outputs))
             hits = covered(lower, upper, y.expand_as(lower)).to(y.dtype)
             coverage = mean_over_all(hits, weight).mean()
             wide = mean_over_all(width(lower, upper), weight).mean()
         return Measured(loss, coverage, wide)
+
+    def _shown_level(self) -> float:
+        """The trained level whose coverage and width the history shows."""
+        return self._trained_levels()[-1]
 
     def _holds_out(self) -> bool:
         """Whether some given nodes are kept from the gradient."""
@@ -179,15 +185,16 @@ class NetMethod(IntervalMethod):
 
     def check_settings(self) -> None:
         """Raise if a setting is outside the values it may take."""
+        whole_number("members", self._members())
         super().check_settings()
         one_of("scaling", self.scaling, SCALINGS)
         one_of("dtype", self.dtype, DTYPES)
         one_of("activation", self.activation, ACTIVATIONS)
-        if whole_number("members", self._members()) > 1 and self._members() % FOLDS:
+        if self._members() > 1 and self._members() % FOLDS:
             raise SettingError(f"members: expected 1 or a multiple of {FOLDS}, got {self.members}")
         whole_number("hidden", self.hidden)
         whole_number("layers", self.layers)
-        if not 0 <= self.dropout < 1:
+        if not not_negative("dropout", self.dropout) < 1:
             raise SettingError(f"dropout: expected a share from 0 to below 1, got {self.dropout!r}")
         self._training()
 
@@ -208,7 +215,7 @@ class NetMethod(IntervalMethod):
     def _train(self, seen: Seen) -> None:
         """Train all members together, each without the nodes it holds out."""
         self.net_ = self._new_net(seen.graph.columns)
-        if (weights := self.__dict__.pop("_initial_weights", None)) is not None:
+        if (weights := self.__dict__.get("_initial_weights")) is not None:
             try:
                 self.net_.load_state_dict(weights)
             except RuntimeError as error:
@@ -310,11 +317,11 @@ class NetMethod(IntervalMethod):
             state |= {f"{name}.{part}": tensor for part, tensor in scaler.state().items()}
         return state
 
-    def _restore(self, state: dict[str, Tensor], columns: int) -> None:
-        self.net_ = self._new_net(columns)
-        self.net_.load_state_dict(_part(state, "net"))
-        self.x_scaler_ = Scaler.from_state(_part(state, "x_scaler"))
-        self.y_scaler_ = TargetScaler.from_state(_part(state, "y_scaler"))
+    def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
+        self.net_ = self._new_net(fitted.columns)
+        self.net_.load_state_dict(part_of(state, "net"))
+        self.x_scaler_ = Scaler.from_state(part_of(state, "x_scaler"))
+        self.y_scaler_ = TargetScaler.from_state(part_of(state, "y_scaler"))
         self.net_.eval()
 
 
@@ -334,7 +341,8 @@ def fold_turns(may_be_held: Tensor, members: int, seed: int) -> Tensor:
     return held_out
 
 
-def _part(state: dict[str, Tensor], name: str) -> dict[str, Tensor]:
+def part_of(state: dict[str, Tensor], name: str) -> dict[str, Tensor]:
+    """Return the tensors under a name, without it."""
     prefix = f"{name}."
     return {
         key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)

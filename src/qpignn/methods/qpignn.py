@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
-from numbers import Real
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
-from qpignn.errors import SettingError, one_of, whole_number
+from qpignn.errors import SettingError, SplitError, one_of, real_number, whole_number
 from qpignn.intervals import check_levels
+from qpignn.methods.base import Fitted
 from qpignn.methods.net import Seen, fold_turns
 from qpignn.methods.selfcalibrating import Outputs, SelfCalibrating
 from qpignn.nn.heads import POSITIVE, IntervalHead
@@ -32,7 +31,8 @@ class QpiGNN(SelfCalibrating):
     wanted level (:mod:`qpignn.calibration`). What that promises: coverage close to the wanted one,
     on average over nodes like the given ones. What it does not: a finite-sample guarantee (the
     stretch is fitted on averages of two nets and used on the average of ten), coverage in every
-    group of nodes, or anything where the nodes to predict differ from the given ones.
+    group of nodes, or anything where the nodes to predict differ from the given ones. Node weights
+    count in training, not in this calibration: coverage is that of nodes, each counted once.
 
     Args:
         confidence_level: wanted coverage, strictly between 0 and 1, or a list of such; intervals
@@ -135,11 +135,8 @@ class QpiGNN(SelfCalibrating):
 
     def _check_price(self) -> None:
         lam: Any = self.lambda_width
-        words = ("auto", "tuned")
-        if lam not in words and not (isinstance(lam, Real) and 0 <= float(lam) < math.inf):
-            raise SettingError(
-                f'lambda_width: expected "auto", "tuned" or a number from 0 up, got {lam!r}'
-            )
+        if not (isinstance(lam, str) and lam in ("auto", "tuned")):
+            real_number("lambda_width", lam, 0, '"auto", "tuned" or a number from 0 up')
         levels = check_levels(self.confidence_level)
         if self._calibrates():
             if (self.violation, self.width) != ("all", "l1"):
@@ -156,7 +153,7 @@ class QpiGNN(SelfCalibrating):
                 raise SettingError(f'lambda_width: expected "auto" for {what}, got {lam!r}')
 
     def _calibrates(self) -> bool:
-        return self.lambda_width == "auto"
+        return isinstance(self.lambda_width, str) and self.lambda_width == "auto"
 
     def _train_seen(self, seen: Seen) -> None:
         self.lambda_width_ = self._searched(seen) if self.lambda_width == "tuned" else self._price()
@@ -172,10 +169,15 @@ class QpiGNN(SelfCalibrating):
         if not bool(seen.held_out.any()):
             turns = fold_turns(seen.weight > 0, self._members(), self.seed)
             seen = replace(seen, held_out=turns)
+        if not bool(seen.held_out.any()):
+            raise SplitError(
+                f"lambda_width: expected given nodes to hold out of a search, got "
+                f"{len(seen.y)}; give more, or a number"
+            )
         (level,) = check_levels(self.confidence_level)
 
-        def score(lam: float) -> float:
-            self.lambda_width_ = lam
+        def score(tried: dict[str, float]) -> float:
+            self.lambda_width_ = tried["lambda_width"]
             self._train(seen)
             if self.history_.stopped == "interrupted":
                 raise KeyboardInterrupt
@@ -186,11 +188,11 @@ class QpiGNN(SelfCalibrating):
             wide = mean_over_all(width(lower, upper).double(), weight)
             return float((wide + 100 * (level - hits).clamp_min(0)).nanmean())
 
-        low, high = SEARCHED[self.violation]
-        return minimise(score, low, high, trials=self.trials, seed=self.seed)
+        ranges = {"lambda_width": SEARCHED[self.violation]}
+        return minimise(score, ranges, trials=self.trials, seed=self.seed)["lambda_width"]
 
-    def _restore(self, state: dict[str, Tensor], columns: int) -> None:
-        super()._restore(state, columns)
+    def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
+        super()._restore(state, fitted)
         self.lambda_width_ = float(state["lambda_width"])
 
     def _state(self) -> dict[str, Tensor]:

@@ -25,9 +25,9 @@ from qpignn.calibration import (
     enough_for,
 )
 from qpignn.data.scaling import TRANSFORMS
-from qpignn.errors import SettingError, one_of
+from qpignn.errors import SettingError, one_of, real_number
 from qpignn.intervals import check_levels
-from qpignn.methods.base import Bounds
+from qpignn.methods.base import Bounds, Fitted
 from qpignn.methods.net import NetMethod, Seen
 
 Outputs = tuple[Tensor, Tensor, Tensor]
@@ -35,8 +35,13 @@ Outputs = tuple[Tensor, Tensor, Tensor]
 
 MEMBERS = 10
 HELPING_LEVELS = (0.5, 0.8)  # trained too when self-calibrating: they steady the value
+SMALLEST = 1e-12  # half-width, in the net's units: softplus ends at 0 for extreme features
 HEAVY_TAIL = 1.5  # skewness from which a logarithm is tried; an exponential law has 2
-AS_TRAINED = Stretch(1.0, 1.0)
+AS_TRAINED = {
+    "both": Stretch(1.0, 1.0),
+    "lower": Stretch(1.0, math.inf),
+    "upper": Stretch(math.inf, 1.0),
+}
 
 
 class SelfCalibrating(NetMethod):
@@ -70,6 +75,14 @@ class SelfCalibrating(NetMethod):
             raise SettingError(
                 f"side: expected levels above 0.5 for a {self.side} bound, got {lowest:g}"
             )
+        if self.scaling == "range" and self.target_transform not in ("auto", "none"):
+            raise SettingError(
+                f"target_transform: expected none with the published scaling 'range', got "
+                f"{self.target_transform!r}"
+            )
+        for name, limit in (("y_min", self.y_min), ("y_max", self.y_max)):
+            if limit is not None:
+                real_number(name, limit)
         low, high = self._range()
         if not low < high:
             raise SettingError(f"y_min: expected a number below y_max, got {low!r} and {high!r}")
@@ -97,29 +110,40 @@ class SelfCalibrating(NetMethod):
         wanted = [self._two_sided(level) for level in check_levels(self.confidence_level)]
         return sorted({*wanted, *HELPING_LEVELS}) if self._calibrates() else wanted
 
+    def _shown_level(self) -> float:
+        return self._two_sided(check_levels(self.confidence_level)[-1])
+
     def _fit(self, data: Data, given: Tensor) -> None:
-        known = data.y[given].double()
+        known = data.y[given]
         low, high = self._range()
-        if bool(((known < low) | (known > high)).any()):
+        if bool(((known < low) | (known > high)).any()):  # in the targets' own precision
             raise SettingError(
                 f"y_min, y_max: expected the given targets between {low:g} and {high:g}, got some "
                 f"from {known.min():g} to {known.max():g}"
             )
-        names = self._transforms(known.numpy())
+        names = self._transforms(known.double().numpy())
         best, best_price = self._fit_transformed(data, given, names[0])
+        interrupted = self.history_.stopped == "interrupted"
         for name in names[1:]:
-            if self.history_.stopped == "interrupted":
+            if interrupted:
                 break
-            learnt, price = self._fit_transformed(data, given, name)
-            if price < best_price:
+            try:
+                learnt, price = self._fit_transformed(data, given, name)
+            except KeyboardInterrupt:  # before anything was learnt: what came before is kept
+                interrupted = True
+                break
+            interrupted = self.history_.stopped == "interrupted"
+            if price < best_price and not interrupted:
                 best, best_price = learnt, price
         self.__dict__.update(best)
+        if interrupted:
+            self.history_.stopped = "interrupted"
 
     def _transforms(self, known: Floats) -> list[str]:
         """Which transforms of the target to try."""
         if self.target_transform != "auto":
             return [self.target_transform]
-        compares = self._calibrates() and self.side == "both"
+        compares = self._calibrates() and self.side == "both" and self.scaling == "standard"
         heavy = known.min() >= 0 and skew(known) > HEAVY_TAIL
         return ["none", "log1p"] if compares and heavy else ["none"]
 
@@ -140,17 +164,17 @@ class SelfCalibrating(NetMethod):
     def _stretched(self, seen: Seen, level: float) -> tuple[Stretch, float]:
         """Return a level's stretch, and the price of the held-out intervals it makes."""
         if not self._calibrates():
-            return AS_TRAINED, 0.0
+            return AS_TRAINED["both"], 0.0
         held_out = (seen.held_out & (seen.weight > 0)).numpy()
         judged = int(held_out.any(axis=0).sum())
         if judged < enough_for(level):
             warnings.warn(
                 f"{judged} held-out nodes are too few to calibrate a level of {level:g} "
                 f"({enough_for(level)} are needed): its intervals may cover less",
-                stacklevel=6,
+                stacklevel=5,
             )
         if judged == 0:
-            return AS_TRAINED, 0.0
+            return AS_TRAINED[self.side], 0.0
         with torch.no_grad():
             outputs = self.net_(seen.graph)
         return calibrate_members(
@@ -167,10 +191,10 @@ class SelfCalibrating(NetMethod):
         """Return what each member says at a wanted level."""
         value, below, above = (part.double().numpy() for part in outputs)
         trained = self._trained_levels().index(self._two_sided(level))
-        return Reach(value, below[trained], above[trained])
+        return Reach(value, *(np.maximum(half[trained], SMALLEST) for half in (below, above)))
 
-    def _restore(self, state: dict[str, Tensor], columns: int) -> None:
-        super()._restore(state, columns)
+    def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
+        super()._restore(state, fitted)
         rows = state["stretches"].tolist()
         self.stretches_ = {level: Stretch(*numbers) for level, *numbers in rows}
 

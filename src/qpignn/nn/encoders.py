@@ -22,7 +22,7 @@ class SageLayer(nn.Module):
     """GraphSAGE with mean aggregation (Hamilton et al. 2017, https://arxiv.org/abs/1706.02216).
 
     h'_v = mean_{u → v} h_u · N + h_v · R + b: the numbers of PyG's ``SAGEConv``, whose matrices
-    are these transposed. Several members, nets that share nothing but the graph, stand side by
+    are these transposed. Several members, nets without a weight in common, stand side by
     side in the first axis.
 
     Shapes:

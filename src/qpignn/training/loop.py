@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from qpignn.errors import SettingError, TrainingError, whole_number
+from qpignn.errors import SettingError, TrainingError, not_negative, whole_number
 from qpignn.training.history import History
 from qpignn.training.weights import FlatWeights
 
@@ -47,10 +47,9 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         whole_number("epochs", self.epochs)
-        if not 0 < self.lr < math.inf:
+        if not_negative("lr", self.lr) == 0:
             raise SettingError(f"lr: expected a number above 0, got {self.lr!r}")
-        if not self.weight_decay >= 0:
-            raise SettingError(f"weight_decay: expected 0 or more, got {self.weight_decay!r}")
+        not_negative("weight_decay", self.weight_decay)
         if self.patience is not None:
             whole_number("patience", self.patience)
         whole_number("look_every", self.look_every)

@@ -22,6 +22,12 @@ def test_closed_forms(coverage: float) -> None:
         )
 
 
+def test_full_coverage() -> None:
+    assert narrowest_width("basic", 1.0) == pytest.approx(0.1, rel=1e-3)
+    assert narrowest_width("uniform", 1.0) == pytest.approx(0.7, rel=1e-3)
+    assert narrowest_width("er", 1.0) == narrowest_width("outlier", 1.0) == np.inf
+
+
 @pytest.mark.parametrize("name", NOISE)
 def test_draws_of_the_noise_agree(name: str) -> None:
     rng = np.random.default_rng(0)

@@ -6,6 +6,7 @@ as wide as the narrowest that holds that share of the noise.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -61,7 +62,12 @@ NOISE: dict[str, Callable[[Floats], Floats]] = {
 
 
 def narrowest_width(dataset: str, coverage: float) -> float:
-    """Return the width of the narrowest interval that holds such a share of a set's noise."""
+    """Return the width of the narrowest interval that holds such a share of a set's noise.
+
+    Infinite at full coverage of noise that has no end.
+    """
+    if coverage == 1 and dataset not in ("basic", "edge", "uniform"):
+        return math.inf
     places, shares = _curve(dataset)
     start = np.linspace(0, 1 - coverage, 4001)
     lower, upper = (np.interp(share, shares, places) for share in (start, start + coverage))
@@ -73,5 +79,6 @@ def _curve(dataset: str) -> tuple[Floats, Floats]:
     """Places and the share of the noise below each, fine where most of the noise is."""
     places = np.unique(np.concatenate([np.linspace(-0.5, 0.6, 44_001), np.linspace(-2, 8, 40_001)]))
     shares = NOISE[dataset](places)
-    rising = np.diff(shares, prepend=-1) > 0
+    steps = np.diff(shares) > 1e-12  # without the flat ends of laws that have some
+    rising = np.append(steps, False) | np.append(False, steps)
     return places[rising], shares[rising]

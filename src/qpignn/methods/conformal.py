@@ -1,0 +1,290 @@
+"""Split-conformal calibration of any method, or of a net the user trained elsewhere.
+
+Nodes a method was not fitted on are scored by how far outside its interval they lie; the interval
+of a new node is widened by the ⌈(n + 1)·level⌉-th smallest score. If those nodes and the new one
+are exchangeable, it then covers with at least the wanted probability, whatever the method is worth.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.base import clone
+from torch import Tensor, nn
+from torch_geometric.data import Data
+
+from qpignn.calibration import conformal_quantile
+from qpignn.data.graph import check_graph
+from qpignn.errors import ModelFileError, SettingError, SplitError, one_of
+from qpignn.intervals import Intervals, check_levels
+from qpignn.methods.base import Bounds, Fitted, IntervalMethod, as_mask
+from qpignn.methods.groups import local_difficulty, node_groups
+from qpignn.methods.prefit import Prefit
+from qpignn.randomness import numpy_rng
+
+Floats = npt.NDArray[np.float64]
+SCORES = ("cqr", "normalised", "absolute")
+
+
+class Conformal(IntervalMethod):
+    """Any method, with intervals that cover at least the wanted share of exchangeable nodes.
+
+    Part of the given nodes is kept from the method and scores it. Promise: for a new node that is
+    exchangeable with those (as under a random split of a graph that is seen whole), the chance of
+    being covered is at least the wanted level, and at most 1/(n + 1) more; with groups, in every
+    group by itself. No promise for a node singled out by its features, nor under shift. Where too
+    few nodes score for a level the bound is infinite, and a warning says so.
+
+    Args:
+        method: the method to calibrate; a copy of it is fitted.
+        score: ``cqr`` moves both bounds by one amount, ``normalised`` stretches half-widths by one
+            factor, ``absolute`` gives every node the same half-width around its prediction.
+        calibration: share of the given nodes that score.
+        groups: calibrate each group by itself: ``degree`` (four bins), ``community``, or the name
+            of an attribute of the graph with one label a node.
+        neighbourhood: divide scores by how badly the method did on fitted nodes nearby, so that
+            intervals are wider in difficult neighbourhoods.
+
+    Example:
+        >>> from qpignn import Conformal, load_dataset, make_method
+        >>> data = load_dataset("basic", nodes=80)
+        >>> model = Conformal(make_method("sqr", epochs=5)).fit(data)
+        >>> len(model.predict_interval(data))
+        80
+    """
+
+    def __init__(
+        self,
+        method: IntervalMethod,
+        *,
+        score: str = "cqr",
+        calibration: float = 0.25,
+        groups: str | None = None,
+        neighbourhood: bool = False,
+    ) -> None:
+        self.method = method
+        self.score = score
+        self.calibration = calibration
+        self.groups = groups
+        self.neighbourhood = neighbourhood
+
+    @classmethod
+    def prefit(
+        cls,
+        model: nn.Module | Callable[..., Any],
+        data: Data,
+        calibration_mask: Any,
+        *,
+        confidence_level: float | list[float] = 0.9,
+        **settings: Any,
+    ) -> Self:
+        """Calibrate a net that is already trained, on labelled nodes it was not trained on.
+
+        Args:
+            model: called as ``model(data.x, data.edge_index)``; returns one number a node, or two
+                (lower and upper), or three (lower, prediction, upper).
+            data: the graph.
+            calibration_mask: boolean, nodes for calibration; must be labelled, and strangers to
+                the net's training.
+            confidence_level: wanted coverage, or several.
+            settings: ``score``, ``groups`` and so on.
+        """
+        data = check_graph(data)
+        made = cls(Prefit(model, confidence_level), **settings)
+        made.check_settings()
+        made.method_ = Prefit(model, confidence_level).fit(data)
+        nodes = as_mask(calibration_mask, data.x.shape[0]) & ~data.y.isnan()
+        if not bool(nodes.any()):
+            raise SplitError("calibration_mask: expected labelled nodes, got none")
+        made._calibrate(data, nodes, torch.zeros_like(nodes))
+        made.fitted_ = made._fitted_on(data)
+        return made
+
+    @property
+    def confidence_level(self) -> float | list[float]:  # type: ignore[override]
+        """The wanted coverage: that of the method inside."""
+        return self.method.confidence_level
+
+    @property
+    def seed(self) -> int:  # type: ignore[override]
+        """The seed of the method inside; it also decides which nodes score."""
+        return self.method.seed
+
+    def check_settings(self) -> None:
+        """Raise if a setting is outside the values it may take."""
+        if not isinstance(self.method, IntervalMethod):
+            raise SettingError(f"method: expected a method of this library, got {self.method!r}")
+        self.method.check_settings()
+        one_of("score", self.score, SCORES)
+        if not 0 < self.calibration < 1:
+            raise SettingError(
+                f"calibration: expected a share strictly between 0 and 1, got {self.calibration!r}"
+            )
+
+    @property
+    def parameters_(self) -> int:
+        """Number of trained weights."""
+        return self.method_.parameters_
+
+    method_: IntervalMethod
+
+    def _fit(self, data: Data, given: Tensor) -> None:
+        positions = given.nonzero().flatten().numpy()
+        count = round(self.calibration * len(positions))
+        if not 0 < count < len(positions):
+            raise SplitError(
+                f"expected given nodes both to fit on and to calibrate with, got "
+                f"{len(positions)} given nodes and calibration={self.calibration:g}"
+            )
+        order = numpy_rng(self.seed, "calibration").permutation(positions)
+        scoring = torch.zeros_like(given)
+        scoring[torch.from_numpy(order[:count])] = True
+        self.method_ = clone(self.method).fit(data, given & ~scoring)
+        self.history_ = self.method_.history_
+        self._calibrate(data, scoring, given & ~scoring)
+
+    def _calibrate(self, data: Data, scoring: Tensor, fitted: Tensor) -> None:
+        """Keep the widening of every level and group, from the scores of some nodes."""
+        self._residuals = self._residuals_on(data, fitted)
+        nodes = scoring.numpy()
+        y = data.y.double().numpy()[nodes]
+        labels, self.group_state_ = node_groups(data, self.groups, nodes)
+        scale = self._difficulty(data)[nodes]
+        self.widenings_: dict[float, dict[str, float]] = {}
+        for level in check_levels(self.confidence_level):
+            said = self.method_.predict_interval(data, confidence_level=level).select(nodes)
+            scores = self._scores(said, y) / scale
+            self.widenings_[level] = {
+                label: conformal_quantile(scores[labels[nodes] == label], level)
+                for label in sorted(set(labels[nodes]))
+            }
+            short = [label for label, found in self.widenings_[level].items() if np.isinf(found)]
+            if short:
+                warnings.warn(
+                    f"too few calibration nodes for a level of {level:g}"
+                    + (f" in the groups {', '.join(short)}" if self.groups else f" ({len(y)})")
+                    + ": their intervals are infinite",
+                    stacklevel=4,
+                )
+
+    def _residuals_on(self, data: Data, fitted: Tensor) -> Floats:
+        """How far off the method was on the nodes it was fitted on; NaN elsewhere."""
+        if not self.neighbourhood:
+            return np.full(data.x.shape[0], np.nan)
+        off = np.abs(data.y.double().numpy() - self.method_.predict(data))
+        return np.where(fitted.numpy(), off, np.nan)
+
+    def _difficulty(self, data: Data) -> Floats:
+        if not self.neighbourhood:
+            return np.ones(data.x.shape[0])
+        if len(self._residuals) != data.x.shape[0]:
+            raise SettingError(
+                f"neighbourhood: expected the graph of the fit ({len(self._residuals)} nodes), got "
+                f"another with {data.x.shape[0]}"
+            )
+        return local_difficulty(data.edge_index, self._residuals)
+
+    def _scores(self, said: Intervals, y: Floats) -> Floats:
+        if self.score == "cqr":
+            return np.maximum(said.lower - y, y - said.upper)
+        off = np.abs(y - said.prediction)
+        return off if self.score == "absolute" else off / _half(said)
+
+    def _predict(self, data: Data, level: float) -> Bounds:
+        labels, _ = node_groups(data, self.groups, state=self.group_state_)
+        scale = self._difficulty(data)
+        lower = upper = None
+        for inner in self.levels_:
+            if inner > level:
+                continue
+            said = self.method_.predict_interval(data, confidence_level=inner)
+            known = self.widenings_[inner]
+            widening = np.array([known.get(label, np.inf) for label in labels]) * scale
+            low, high = self._widened(said, widening)
+            lower = low if lower is None else np.minimum(lower, low)
+            upper = high if upper is None else np.maximum(upper, high)
+        assert lower is not None
+        assert upper is not None
+        prediction = np.clip(said.prediction, lower, upper)
+        return Bounds(*(torch.from_numpy(part) for part in (prediction, lower, upper)))
+
+    def _widened(self, said: Intervals, widening: Floats) -> tuple[Floats, Floats]:
+        if self.score == "cqr":
+            low, high = said.lower - widening, said.upper + widening
+            middle = (said.lower + said.upper) / 2
+            return np.where(low > high, middle, low), np.where(low > high, middle, high)
+        reach = widening if self.score == "absolute" else widening * _half(said)
+        return said.prediction - reach, said.prediction + reach
+
+    def _settings(self) -> dict[str, Any]:
+        inner = {"method": type(self.method).__name__, "settings": self.method._settings()}
+        own = {**self.get_params(deep=False), "method": inner}
+        return {**own, "confidence_level": self.confidence_level}
+
+    @classmethod
+    def _from_settings(cls, settings: dict[str, Any]) -> Self:
+        settings = dict(settings)
+        settings.pop("confidence_level")
+        inner = settings.pop("method")
+        from qpignn.methods.catalog import class_named  # noqa: PLC0415 (it imports this file)
+
+        made = class_named(inner["method"])._from_settings(inner["settings"])
+        return cls(made, **settings)
+
+    def _as_fitted(self) -> Self:
+        same = copy.copy(self)
+        for name, value in self._fitted().settings.items():
+            if name not in ("method", "confidence_level"):
+                setattr(same, name, value)
+        return same
+
+    def _state(self) -> dict[str, Tensor]:
+        words = {"groups": self.group_state_, "widenings": list(self.widenings_.items())}
+        state = {"conformal": torch.tensor(list(json.dumps(words).encode()), dtype=torch.uint8)}
+        state["residuals"] = torch.from_numpy(self._residuals)
+        inner = self.method_._as_fitted()._state()
+        return state | {f"method.{name}": tensor for name, tensor in inner.items()}
+
+    def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
+        words = json.loads(bytes(state["conformal"].tolist()))
+        self.group_state_ = words["groups"]
+        self.widenings_ = dict(words["widenings"])
+        self._residuals = state["residuals"].numpy()
+        inner = {
+            name.removeprefix("method."): tensor
+            for name, tensor in state.items()
+            if name.startswith("method.")
+        }
+        self.method_ = copy.copy(self.method)
+        self.method_.fitted_ = replace(fitted, settings=self.method._settings())
+        self.method_._restore(inner, self.method_.fitted_)
+
+    @classmethod
+    def load(cls, folder: str | Path, model: Any = None) -> Self:
+        """Rebuild from :meth:`save`'s folder; ``model`` is the net that :meth:`prefit` was given.
+
+        A user's own net is never written to a file.
+        """
+        made = super().load(folder)
+        if isinstance(made.method_, Prefit):
+            if model is None:
+                raise ModelFileError(
+                    f"{folder}: expected the net it was calibrated for; give it as "
+                    f"Conformal.load(folder, model=net)"
+                )
+            made.method_.model = model
+        return made
+
+
+def _half(said: Intervals) -> Floats:
+    """Half-widths, never zero."""
+    return np.maximum(said.width / 2, np.finfo(np.float64).tiny)

@@ -1,0 +1,79 @@
+"""Groups of nodes that are calibrated by themselves, and how difficult a neighbourhood is."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import degree
+
+from qpignn.data.split import communities
+from qpignn.errors import SettingError, listed
+
+Labels = npt.NDArray[np.str_]
+Floats = npt.NDArray[np.float64]
+DEGREE_BINS = 4
+STEADY = 2.0  # a neighbourhood counts as if so many average nodes were in it
+
+
+def node_groups(
+    data: Data,
+    kind: str | None,
+    judged: npt.NDArray[np.bool_] | None = None,
+    *,
+    state: Any = None,
+) -> tuple[Labels, Any]:
+    """Return a label for every node, and what must be kept to label other graphs the same way.
+
+    Args:
+        data: the graph.
+        kind: None (all in one), ``degree``, ``community``, or an attribute with one label a node.
+        judged: the nodes that decide where degree bins end, when groups are made.
+        state: what an earlier call returned, when groups are found again.
+    """
+    nodes = data.x.shape[0]
+    if kind is None:
+        return np.full(nodes, "all"), None
+    if kind == "degree":
+        degrees = degree(data.edge_index[0], nodes).numpy()
+        if judged is not None:
+            shares = np.linspace(0, 1, DEGREE_BINS + 1)[1:-1]
+            state = sorted({float(edge) for edge in np.quantile(degrees[judged], shares)})
+        low = [0.0, *state]
+        names = np.array([f"degree from {edge:g}" for edge in low])
+        return names[np.searchsorted(state, degrees, side="right")], state
+    if kind == "community":
+        digest = hashlib.sha256(data.edge_index.numpy().tobytes()).hexdigest()
+        if judged is None and state != digest:
+            raise SettingError("groups: expected the graph of the fit, got other edges")
+        return np.array([f"community {label}" for label in communities(data)]), digest
+    labels = data.get(kind)
+    if labels is None or len(labels) != nodes:
+        raise SettingError(
+            f"groups: expected degree, community or an attribute of the graph with {nodes} labels, "
+            f"got {kind!r}; the graph has {listed(data.keys())}"
+        )
+    plain = labels.tolist() if hasattr(labels, "tolist") else list(labels)
+    return np.array([str(label) for label in plain]), None
+
+
+def local_difficulty(edge_index: Tensor, residuals: Floats) -> Floats:
+    """Return the mean residual of each node's known neighbours, steadied by that of all.
+
+    ``residuals`` are NaN where unknown; the result is relative to the overall mean.
+    """
+    known = ~np.isnan(residuals)
+    typical = float(residuals[known].mean()) if known.any() else 1.0
+    if typical == 0:
+        return np.ones(len(residuals))
+    source, target = edge_index.numpy()
+    told = known[source]
+    nodes = len(residuals)
+    total = np.bincount(target[told], weights=residuals[source[told]], minlength=nodes)
+    count = np.bincount(target[told], minlength=nodes)
+    found: Floats = (total + STEADY * typical) / (count + STEADY) / typical
+    return found
