@@ -64,13 +64,13 @@ def compare(
     """
     from qpignn.experiments.cell import grid
     from qpignn.intervals import check_level
-    from qpignn.methods.catalog import METHODS
+    from qpignn.methods.catalog import ALL
     from qpignn.reports.tables import published_model
 
     settings = settings_of(more, epochs=epochs, lambda_width=lambda_width)
     cells = grid(
         _datasets(datasets),
-        list(METHODS) if methods == "all" else names(methods),
+        list(ALL) if methods == "all" else names(methods),
         seeds,
         protocol=protocol,
         view=view,

@@ -139,8 +139,8 @@ class Conformal(IntervalMethod):
 
     def _fit(self, data: Data, given: Tensor) -> None:
         positions = given.nonzero().flatten().numpy()
-        count = round(self.calibration * len(positions))
-        if not 0 < count < len(positions):
+        count = max(1, round(self.calibration * len(positions)))
+        if count == len(positions):
             raise SplitError(
                 f"expected given nodes both to fit on and to calibrate with, got "
                 f"{len(positions)} given nodes and calibration={self.calibration:g}"

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from qpignn.calibration import conformal_rank
-from qpignn.errors import SplitError, not_negative, whole_number
+from qpignn.errors import SettingError, not_negative, real_number, whole_number
 from qpignn.methods.base import Bounds, Fitted
 from qpignn.methods.net import DTYPES, IntervalNet, part_of
 from qpignn.methods.quantile import QuantileGNN
@@ -27,6 +27,7 @@ from qpignn.randomness import numpy_rng, torch_rng
 from qpignn.search import minimise
 from qpignn.training.loop import Measured, TrainingSettings, train
 
+ENOUGH = 6  # nodes for a correction: two halves, or three parts in a search
 SEARCHED = {"correction_lr": (1e-4, 3e-2), "consistency": (1e-3, 1.0)}
 
 
@@ -68,8 +69,8 @@ class CorrectedGNN(QuantileGNN):
         not_negative("consistency", self.consistency)
         whole_number("trials", self.trials, 0)
         self._correction_training()
-        if not 0 < self.correction < 1:
-            raise SplitError(
+        if not 0 < real_number("correction", self.correction) < 1:
+            raise SettingError(
                 f"correction: expected a share strictly between 0 and 1, got {self.correction!r}"
             )
 
@@ -80,12 +81,11 @@ class CorrectedGNN(QuantileGNN):
         positions = given.nonzero().flatten().numpy()
         count = round(self.correction * len(positions))
         order = torch.from_numpy(numpy_rng(self.seed, "correction").permutation(positions))
-        if not 1 < count < len(positions):
-            raise SplitError(
-                f"expected given nodes both to fit on and to correct with, got {len(positions)} "
-                f"given nodes and correction={self.correction:g}"
-            )
         kept = given.clone()
+        if count < ENOUGH:  # too few to learn a correction from: there is none
+            super()._fit(data, kept)
+            self.second_ = self._new_second().eval()
+            return
         kept[order[:count]] = False
         super()._fit(data, kept)
         self._correct(data, order[:count])
