@@ -20,9 +20,11 @@ if TYPE_CHECKING:
     from qpignn.errors import QpignnError
     from qpignn.intervals import Intervals
     from qpignn.methods.catalog import load_method, make_method
+    from qpignn.methods.conformal import Conformal
     from qpignn.methods.qpignn import QpiGNN
 
 __all__ = [
+    "Conformal",
     "Intervals",
     "QpiGNN",
     "QpignnError",
@@ -39,6 +41,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Conformal": "qpignn.methods.conformal",
     "Intervals": "qpignn.intervals",
     "QpignnError": "qpignn.errors",
     "check_graph": "qpignn.data.graph",
