@@ -141,3 +141,10 @@ def test_the_curve_command(qpignn: Run, tmp_path: Path, monkeypatch: pytest.Monk
     assert picture.stat().st_size > 10_000
     done = qpignn("curve", "--out", tmp_path / "lambda.xyz", *words)
     assert (done.code, "ending in .png or .svg" in done.err) == (2, True)
+
+
+def test_ranks_are_shown(compare: Run) -> None:
+    done = compare("--datasets", "basic", "--methods", "sqr,rqr", "--seeds", 1, "--rank")
+    assert done.code == 0
+    assert "first by MPIW" in done.out
+    assert done.out.count("sqr") == 2

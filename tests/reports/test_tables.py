@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from qpignn.errors import ReadError, SettingError, UnknownNameError
-from qpignn.reports.tables import against, over_seeds
+from qpignn.reports.tables import against, first_places, over_seeds, ranking
 
 
 def row(dataset: str, picp: float, mpiw: float) -> dict[str, object]:
@@ -51,3 +51,22 @@ def test_differences_to_a_published_table(tmp_path: Path) -> None:
     path.write_text("name,value\n")
     with pytest.raises(ReadError, match="expected the columns"):
         against(ROWS, path, "A")
+
+
+def test_ranks_by_hand() -> None:
+    def line(method: str, picp: float, mpiw: float, winkler: float) -> dict[str, object]:
+        return {**row("er", picp, mpiw), "method": method, "winkler": winkler}
+
+    rows = [
+        line("narrow", 0.7, 0.1, 2.0),  # covers too little to compete by width
+        line("good", 0.89, 0.2, 1.0),
+        line("wide", 1.0, 0.9, 1.5),
+    ]
+    ranks = ranking(rows).set_index("method")
+    assert ranks["by_winkler"].to_dict() == {"narrow": 3, "good": 1, "wide": 2}
+    assert math.isnan(ranks["by_width"]["narrow"])
+    assert (ranks["by_width"]["good"], ranks["by_width"]["wide"]) == (1, 2)
+    counts = first_places(ranking(rows)).set_index("method")
+    assert counts["first_by_width"].to_dict() == {"narrow": 0, "good": 1, "wide": 0}
+    assert counts["covers"].to_dict() == {"narrow": 0, "good": 1, "wide": 1}
+    assert counts["winkler_over_best"]["wide"] == pytest.approx(1.5)

@@ -48,6 +48,9 @@ def compare(
         typer.Option(help="Results file (SQLite); finished cells in it are not run again."),
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run all cells again.")] = False,
+    rank: Annotated[
+        bool, typer.Option("--rank", help="Rank the methods by width and by Winkler score.")
+    ] = False,
     against: Annotated[
         Path | None, typer.Option(help="CSV (model, dataset, metric, value) to compare with.")
     ] = None,
@@ -83,6 +86,8 @@ def compare(
     outcome = run_shown(cells, out, jobs=jobs, fresh=fresh)
     if as_json:
         print_json(outcome.rows)
+    elif rank and outcome.rows:
+        _print_ranks(outcome.rows)
     elif outcome.rows:
         _print_rows(outcome.rows, protocol)
     if against is not None and outcome.rows:
@@ -163,6 +168,43 @@ def _print_rows(rows: list[dict[str, Any]], protocol: str) -> None:
     title = f"protocol {protocol}, mean ± deviation over {_seeds(table)} seeds"
     headings = ("data set", "method", "wanted", "PICP", "MPIW", "Winkler", "× limit", "seconds")
     print_table(title, headings, shown)
+
+
+def _print_ranks(rows: list[dict[str, Any]]) -> None:
+    from qpignn.reports.tables import first_places, ranking
+
+    ranks = ranking(rows)
+    shown = [
+        (
+            line["dataset"],
+            line["method"],
+            f"{line['picp_mean']:.3f}",
+            f"{line['mpiw_mean']:.3f}",
+            "" if isnan(line["by_width"]) else f"{line['by_width']:.0f}",
+            f"{line['winkler_mean']:.3f}",
+            f"{line['by_winkler']:.0f}",
+            f"{line['over_best']:.2f}",
+            f"{line['fit_seconds_mean']:.1f}",
+        )
+        for line in ranks.to_dict("records")
+    ]
+    headings = (
+        *("data set", "method", "PICP", "MPIW", "place", "Winkler", "place", "/ best", "seconds"),
+    )
+    print_table(f"places, means over {_seeds(ranks)} seeds", headings, shown)
+    counts = [
+        (
+            line["method"],
+            str(line["first_by_width"]),
+            str(line["first_by_winkler"]),
+            f"{line['covers']} of {line['data_sets']}",
+            f"{line['winkler_over_best']:.3f}",
+            f"{line['seconds']:.1f}",
+        )
+        for line in first_places(ranks).to_dict("records")
+    ]
+    headings = ("method", "first by MPIW", "by Winkler", "covers", "Winkler / best", "seconds")
+    print_table("first places; a method competes by MPIW where it covers", headings, counts)
 
 
 def _seeds(table: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from qpignn.errors import ReadError, SettingError, UnknownNameError, listed
@@ -24,6 +25,42 @@ def over_seeds(rows: list[dict[str, Any]]) -> pd.DataFrame:
     table = means.add_suffix("_mean").join(spreads.add_suffix("_std"))
     possible = groups["mpiw_limit"].agg(lambda limits: limits.astype(float).mean())
     return table.assign(seeds=groups.size(), limit=means["mpiw"] / possible).reset_index()
+
+
+SHORT = 0.01  # coverage a method may lack and still be ranked by width
+
+
+def ranking(rows: list[dict[str, Any]]) -> pd.DataFrame:
+    """Return the methods' places on each data set, by width and by Winkler score.
+
+    By width only methods compete whose mean coverage is at most a point below the wanted one; the
+    others have no place there (NaN).
+    """
+    table = over_seeds(rows)
+    covers = table["picp_mean"] >= table["confidence_level"] - SHORT - 1e-9
+    eligible = table["mpiw_mean"].where(covers)
+    by = [table["dataset"], table["confidence_level"]]
+    return table.assign(
+        by_width=eligible.groupby(by, sort=False).rank(method="min"),
+        by_winkler=table["winkler_mean"].groupby(by, sort=False).rank(method="min"),
+        over_best=table["winkler_mean"]
+        / table["winkler_mean"].groupby(by, sort=False).transform("min"),
+    )
+
+
+def first_places(ranks: pd.DataFrame) -> pd.DataFrame:
+    """Return for each method how often it is first, and how far from the best it is on average."""
+    groups = ranks.groupby("method", sort=False)
+    return pd.DataFrame(
+        {
+            "data_sets": groups.size(),
+            "first_by_width": groups["by_width"].agg(lambda places: int((places == 1).sum())),
+            "first_by_winkler": groups["by_winkler"].agg(lambda places: int((places == 1).sum())),
+            "covers": groups["by_width"].agg(lambda places: int(places.notna().sum())),
+            "winkler_over_best": groups["over_best"].agg(lambda r: float(np.exp(np.log(r).mean()))),
+            "seconds": groups["fit_seconds_mean"].mean(),
+        }
+    ).reset_index()
 
 
 def against(rows: list[dict[str, Any]], path: Path, model: str) -> pd.DataFrame:
