@@ -9,6 +9,7 @@ import pytest
 
 from qpignn.data.catalog import BENCHMARK
 from qpignn.experiments.cell import Cell
+from qpignn.methods.catalog import ALL
 
 Run = Callable[..., Any]
 
@@ -60,7 +61,9 @@ def test_all_means_what_is_here_and_names_the_rest(
     monkeypatch.setattr("qpignn.data.catalog.BENCHMARK", {name: BENCHMARK[name] for name in keep})
     done = compare("--datasets", "all", "--methods", "all", "--seeds", 1, "--json")
     assert done.code == 0
-    assert [row["dataset"] for row in json.loads(done.out)] == ["basic"]
+    rows = json.loads(done.out)
+    assert {row["dataset"] for row in rows} == {"basic"}
+    assert [row["method"] for row in rows] == list(ALL)
     assert "left out: anaheim" in done.err
 
 

@@ -203,8 +203,8 @@ def _print_ranks(rows: list[dict[str, Any]]) -> None:
         )
         for line in first_places(ranks).to_dict("records")
     ]
-    headings = ("method", "first by MPIW", "by Winkler", "covers", "Winkler / best", "seconds")
-    print_table("first places; a method competes by MPIW where it covers", headings, counts)
+    columns = ("method", "first by MPIW", "by Winkler", "covers", "Winkler / best", "seconds")
+    print_table("first places; a method competes by MPIW where it covers", columns, counts)
 
 
 def _seeds(table: Any) -> str:
