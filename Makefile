@@ -26,6 +26,7 @@ check: $(READY)  ## style, types, and who may import whom
 
 bench: $(READY)  ## speed and memory against plain PyG, side by side
 	$(BIN)/python benchmarks/epoch.py
+	$(BIN)/python benchmarks/methods.py
 
 clean:
 	rm -rf $(VENV) build dist demo-output .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

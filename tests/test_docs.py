@@ -13,6 +13,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from qpignn.methods.catalog import ALL
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -86,3 +88,20 @@ def test_the_csv_example(tables: tuple[pd.DataFrame, pd.DataFrame], tmp_path: Pa
         assert done.returncode == 0, done.stderr
     written = pd.read_csv(tmp_path / "intervals.csv")
     assert written["id"].tolist() == [f"A{i}" for i in range(0, 60, 6)]
+
+
+PAGES = [path for path in (ROOT / "docs").rglob("*.md") if blocks(path.read_text(), "python")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
+def test_every_python_block_of_the_docs_runs(page: Path) -> None:
+    for code in blocks(page.read_text(encoding="utf-8"), "python"):
+        exec(code, {"__name__": "docs"})
+
+
+def test_every_method_has_its_page_and_links_lead_somewhere() -> None:
+    for name in ALL:
+        assert (ROOT / "docs" / "methods" / f"{name}.md").is_file()
+    for page in (ROOT / "docs").rglob("*.md"):
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), (page, target)

@@ -19,6 +19,7 @@ from qpignn.methods.evidential import Evidential
 from qpignn.methods.folder import read_description
 from qpignn.methods.mc_dropout import MCDropout
 from qpignn.methods.prefit import Prefit
+from qpignn.methods.published import PUBLISHED, make_published
 from qpignn.methods.qpignn import QpiGNN
 from qpignn.methods.quantile import QuantileGNN
 from qpignn.methods.rqr import RQR
@@ -83,13 +84,11 @@ def _made(name: str, settings: dict[str, Any]) -> IntervalMethod:
 
 
 def _published(name: str, settings: dict[str, Any]) -> IntervalMethod:
-    cls = CLASSES[one_of("method", name, METHODS)] if name in CLASSES else None
-    make = getattr(cls, "published", None)
-    if cls is None or make is None:
-        raise SettingError(f"method {name!r} has no published form")
-    _check_names(name, settings, cls)
-    method: IntervalMethod = make(**settings)
-    return method
+    if name not in PUBLISHED:
+        one_of("method", name, METHODS)
+        raise SettingError(f"method {name!r} has no published form; those with one: {[*PUBLISHED]}")
+    _check_names(name, settings, CLASSES[name])
+    return make_published(name, settings)
 
 
 def _check_names(name: str, settings: dict[str, Any], cls: type[IntervalMethod]) -> None:

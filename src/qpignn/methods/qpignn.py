@@ -20,6 +20,18 @@ from qpignn.training.loop import Measured
 
 SEARCHED = {"all": (0.005, 0.5), "product": (0.005, 0.5), "violated": (0.1, 1.0)}
 """Where λ is sought, by the form of the violation."""
+PUBLISHED_NET: dict[str, Any] = {
+    "hidden": 64,
+    "activation": "relu",
+    "scaling": "range",
+    "dtype": "float64",
+    "lr": 1e-3,
+    "weight_decay": 1e-3,
+    "dropout": 0.0,
+    "epochs": 500,
+    "patience": None,
+}
+"""The nets of the published code, and their training."""
 
 
 class QpiGNN(SelfCalibrating):
@@ -109,20 +121,8 @@ class QpiGNN(SelfCalibrating):
         float64: this loss amplifies rounding so much that in float32 a run's width can differ by
         a third with the order in which numbers are summed.
         """
-        variant = {
-            "hidden": 64,
-            "activation": "relu",
-            "half_width": "sigmoid",
-            "violation": "violated",
-            "scaling": "range",
-            "dtype": "float64",
-            "lr": 1e-3,
-            "weight_decay": 1e-3,
-            "dropout": 0.0,
-            "epochs": 500,
-            "patience": None,
-        }
-        return cls(lambda_width=lambda_width, **{**variant, **settings})
+        form = {"half_width": "sigmoid", "violation": "violated"}
+        return cls(lambda_width=lambda_width, **{**PUBLISHED_NET, **form, **settings})
 
     def check_settings(self) -> None:
         """Raise if a setting is outside the values it may take."""

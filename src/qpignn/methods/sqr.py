@@ -39,7 +39,7 @@ class SQR(NetMethod):
 
     def _head(self, generator: torch.Generator) -> nn.Module:
         head = QuantileHead(self.hidden, generator=generator, members=self._members())
-        head.taus = _taus(self._trained_levels())
+        head.taus = taus_of(self._trained_levels())
         return head
 
     def _loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> Measured:
@@ -62,12 +62,11 @@ class SQR(NetMethod):
 
     def _predict(self, data: Data, level: float) -> Bounds:
         self.confidence_level = level  # of a copy: this method as it was fitted
-        head = self.net_.head
-        assert isinstance(head, QuantileHead)
-        head.taus = _taus([level])
+        head: Any = self.net_.head
+        head.taus = taus_of([level])
         return super()._predict(data, level)
 
 
-def _taus(levels: list[float]) -> list[float]:
+def taus_of(levels: list[float]) -> list[float]:
     """Lower quantiles of the levels, upper ones, and the median."""
     return [(1 - c) / 2 for c in levels] + [(1 + c) / 2 for c in levels] + [0.5]

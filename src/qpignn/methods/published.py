@@ -1,0 +1,151 @@
+"""The baselines as the published code ran them, mistakes included: the one place that imitates it.
+
+All have its net (two layers of 64, ReLU, no dropout), its scaling (one range for all columns), its
+training (Adam, lr = weight decay = 1e-3, 500 epochs, the last one used) and float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from qpignn.methods.base import IntervalMethod
+from qpignn.methods.mc_dropout import MCDropout
+from qpignn.methods.net import IntervalNet
+from qpignn.methods.normal import NormalMethod
+from qpignn.methods.qpignn import PUBLISHED_NET, QpiGNN
+from qpignn.methods.rqr import RQR
+from qpignn.methods.sqr import SQR, taus_of
+from qpignn.nn.encoders import SageEncoder, SageLayer, uniform_parameter
+from qpignn.nn.heads import BayesianHead, LinearHead
+from qpignn.nn.propagate import Operands
+from qpignn.randomness import torch_rng
+from qpignn.training.loop import Measured
+
+
+class PublishedSQR(SQR):
+    """τ goes in as one more feature of every node, as 12·(τ − 0.5), and through the layers."""
+
+    def _new_net(self, columns: int) -> IntervalNet:
+        generator = torch_rng(self.seed, "weights")
+        encoder = SageEncoder(columns, self.hidden, 2, generator=generator, activation="relu")
+        head = LinearHead(self.hidden, 1, generator=generator)
+        whole = _TauThroughLayers(encoder, head, columns, self.hidden)
+        whole.taus = taus_of(self._trained_levels())
+        return IntervalNet(_Pass(), whole).to(torch.float64)
+
+
+class _Pass(nn.Module):
+    def forward(self, graph: Operands) -> Operands:
+        """Leave everything to the head."""
+        return graph
+
+
+class _TauThroughLayers(nn.Module):
+    """The whole net, because its input changes with τ."""
+
+    def __init__(self, encoder: SageEncoder, head: nn.Module, columns: int, hidden: int) -> None:
+        super().__init__()
+        self.encoder, self.head = encoder, head
+        shape, generator = (1, 1, hidden), encoder.generator
+        self.neighbour_tau = uniform_parameter(shape, columns + 1, generator)
+        self.root_tau = uniform_parameter(shape, columns + 1, generator)
+        self.taus: list[float] = [0.5]
+
+    def _at(self, graph: Operands, tau: Tensor) -> Tensor:
+        first, second = self.encoder.layers
+        assert isinstance(first, SageLayer)
+        fed = 12 * (tau.unsqueeze(1) - 0.5)
+        around = graph.mean.multiply(fed)
+        hidden = first.on_features(graph) + around * self.neighbour_tau + fed * self.root_tau
+        found: Tensor = self.head(torch.relu(second(torch.relu(hidden), graph.mean_top)))[0]
+        return found
+
+    def forward(self, graph: Operands) -> Any:
+        """As a quantile head does, from the graph itself."""
+        nodes = graph.mean.shape[0]
+
+        def level(tau: float) -> Tensor:
+            return self._at(graph, torch.full((nodes,), tau, dtype=torch.float64))
+
+        with torch.no_grad():
+            fixed = torch.stack([level(tau) for tau in self.taus])
+        if not self.training:
+            return fixed
+        drawn = torch.rand(nodes, generator=self.encoder.generator).double()
+        return drawn[: graph.rows], self._at(graph, drawn), fixed
+
+
+class PublishedRQR(RQR):
+    """Every interval is compared with every target: an (N) against an (N, 1) tensor.
+
+    The mean over all N² pairs is computed here from sorted targets in N log N: within an interval
+    the sum of (y − lower)(y − upper) needs only the sums of 1, y and y² up to its ends.
+    """
+
+    def _loss(self, outputs: Tensor, y: Tensor, weight: Tensor | None) -> Measured:
+        lower, upper = (bound[0, 0] for bound in self._bounds(outputs))
+        (coverage,) = self._trained_levels()
+        targets = y.sort().values
+        powers = torch.stack([torch.ones_like(targets), targets, targets**2])
+        sums = torch.nn.functional.pad(powers.cumsum(dim=1), (1, 0))
+        start = torch.searchsorted(targets, lower.detach())
+        end = torch.searchsorted(targets, upper.detach(), right=True).maximum(start)
+
+        def product(part: Tensor) -> Tensor:
+            """Σ (y − lower)(y − upper) over targets with these sums of 1, y and y²."""
+            count, total, squares = part
+            found: Tensor = squares - (lower + upper) * total + lower * upper * count
+            return found
+
+        everything = product(sums[:, -1:].expand(-1, len(lower)))
+        inside = product(sums[:, end] - sums[:, start])
+        scaled = (coverage + 2 * self.lambda_width) * everything - inside
+        loss = (
+            scaled.mean() / len(y)
+            + self.lambda_width / 2 * ((upper - lower) ** 2).mean()
+            + self.gamma_order * torch.relu(lower - upper).mean()
+        )
+        return self._measured(loss, outputs, y, weight)
+
+
+class PublishedBayesian(NormalMethod):
+    """A last layer sampled with an initial deviation of 1; no divergence term and no noise.
+
+    Five hundred steps of 1e-3 can hardly move the deviations, so widths stay near 3 everywhere.
+    """
+
+    def _head(self, generator: torch.Generator) -> nn.Module:
+        head = BayesianHead(self.hidden, generator=generator, members=self._members())
+        nn.init.zeros_(head.log_variance)
+        nn.init.zeros_(head.log_noise)  # serves as the bias's log-variance
+        return head
+
+    def _moments(self, outputs: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+        mean, doubt, log_bias = outputs
+        return mean, torch.zeros_like(mean), doubt + log_bias.exp()
+
+    def _costs(self, outputs: tuple[Tensor, Tensor, Tensor], y: Tensor) -> Tensor:
+        """Expected squared error over the weights, which single samples estimate."""
+        mean, _, doubt = self._moments(outputs)
+        return (y - mean) ** 2 + doubt
+
+
+PUBLISHED: dict[str, tuple[Callable[..., IntervalMethod], dict[str, Any]]] = {
+    "qpignn": (QpiGNN.published, {}),
+    "sqr": (PublishedSQR, {}),
+    "rqr": (PublishedRQR, {"lambda_width": 0.1}),
+    "mc_dropout": (MCDropout, {"include_noise": False, "dropout": 0.2}),
+    "bayesian": (PublishedBayesian, {}),
+}
+"""What each name means under the protocol ``published``, and the settings it adds."""
+
+
+def make_published(name: str, settings: dict[str, Any]) -> IntervalMethod:
+    """Make a method in its published form."""
+    make, own = PUBLISHED[name]
+    fixed = {} if name == "qpignn" else {**PUBLISHED_NET, **own}
+    return make(**{**fixed, **settings})

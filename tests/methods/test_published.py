@@ -1,0 +1,58 @@
+"""What the published code did to the baselines, against plain re-makings of its mistakes."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from qpignn import load_dataset, make_method
+from qpignn.errors import SettingError
+from qpignn.experiments.cell import Cell
+from qpignn.methods.published import PUBLISHED, PublishedRQR, make_published
+
+
+def test_every_interval_is_compared_with_every_target() -> None:
+    """The sums over sorted targets equal the N × N broadcast, in value and gradient."""
+    draw = torch.Generator().manual_seed(0)
+    y = torch.randn(40, generator=draw, dtype=torch.float64)
+    raw = torch.randn(2, 1, 40, generator=draw, dtype=torch.float64).requires_grad_()
+    method = make_published("rqr", {})
+    assert isinstance(method, PublishedRQR)
+    loss = method._loss(raw, y, None).loss
+    lower, upper = raw[0, 0].unsqueeze(1), raw[1, 0].unsqueeze(1)  # (N, 1) against (N)
+    inside = ((lower <= y) & (y <= upper)).double()
+    product = (y - lower) * (y - upper)
+    wanted = (
+        ((0.9 + 2 * 0.1 - inside) * product).mean()
+        + 0.1 / 2 * ((upper - lower) ** 2).mean()
+        + torch.relu(lower - upper).mean()
+    )
+    assert loss.item() == pytest.approx(wanted.item())
+    gradients = [torch.autograd.grad(term, raw)[0] for term in (loss, wanted)]
+    torch.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_forms_have_the_published_net(name: str) -> None:
+    method = make_method(name, "published", epochs=2, seed=1)
+    wanted = {"hidden": 64, "activation": "relu", "scaling": "range", "lr": 1e-3, "patience": None}
+    assert wanted.items() <= method.get_params().items()
+    data = load_dataset("tree", "published")
+    found = method.fit(data).predict_interval(data)
+    assert len(found) == 511
+
+
+def test_others_have_none() -> None:
+    with pytest.raises(SettingError, match="'evidential' has no published form; those with one"):
+        make_method("evidential", "published")
+
+
+@pytest.mark.parametrize(
+    ("name", "picp", "mpiw"),
+    [("sqr", 0.80, 0.26), ("rqr", 0.85, 0.68), ("mc_dropout", 0.64, 0.2), ("bayesian", 1.0, 3.0)],
+)
+def test_the_published_figures_of_tree_are_near(name: str, picp: float, mpiw: float) -> None:
+    """One run against the paper's mean: enough to tell the published form from the right one."""
+    row = Cell("tree", name, 0, protocol="published").run()
+    assert row["picp"] == pytest.approx(picp, abs=0.12)
+    assert row["mpiw"] == pytest.approx(mpiw, rel=0.25)
