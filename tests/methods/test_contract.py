@@ -198,6 +198,24 @@ def test_every_level(name: str, graph: Data, level: float) -> None:
     assert fitted.predict_interval(graph).confidence_level == level
 
 
+def test_several_levels_are_nested_and_survive_a_save(
+    name: str, graph: Data, tmp_path: Path
+) -> None:
+    fitted = make(name, confidence_level=[0.8, 0.5]).fit(graph)
+    assert fitted.levels_ == [0.5, 0.8]
+    fitted.save(tmp_path)
+    for method in (fitted, load_method(tmp_path)):
+        inner, outer = (
+            method.predict_interval(graph, confidence_level=level) for level in (0.5, 0.8)
+        )
+        assert (outer.lower <= inner.lower).all()
+        assert (inner.upper <= outer.upper).all()
+        assert method.predict_interval(graph).confidence_level == 0.8
+    if not fitted.any_level:
+        with pytest.raises(SettingError, match=r"one of the fitted levels \[0.5, 0.8\]"):
+            fitted.predict_interval(graph, confidence_level=0.9)
+
+
 @pytest.mark.parametrize("level", [0.0, 1.0, -1, 90, None])
 def test_levels_outside_zero_and_one_are_refused(name: str, graph: Data, level: object) -> None:
     with pytest.raises(SettingError, match="confidence_level: expected"):
