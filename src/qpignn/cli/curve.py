@@ -12,7 +12,8 @@ from qpignn.cli.output import Json, check_output, names, print_json
 from qpignn.errors import SettingError
 
 LAMBDAS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)
-PLAIN = {"dropout": 0.0, "weight_decay": 0.0, "lr": 5e-3}  # so that λ alone decides
+# so that λ alone decides: nothing else shrinks or widens, and no early stop picks an epoch
+PLAIN = {"dropout": 0.0, "weight_decay": 0.0, "lr": 5e-3, "patience": None}
 
 
 def curve(
