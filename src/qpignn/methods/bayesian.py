@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import torch
 from torch import Tensor, nn
 
@@ -48,4 +50,4 @@ class Bayesian(NormalMethod):
         divergence = normal_kl(head.mean.weight, head.log_variance).sum(dim=(1, 2))
         likelihood = super()._loss(outputs, y, weight)
         loss = likelihood.loss + (divergence / self._nodes).sum()
-        return Measured(loss, likelihood.coverage, likelihood.width)
+        return replace(likelihood, loss=loss)

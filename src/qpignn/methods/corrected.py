@@ -122,7 +122,7 @@ class CorrectedGNN(QuantileGNN):
             order = nodes[torch.from_numpy(draw.permutation(len(nodes)))]
             size = task.size(moves, *order.tensor_split(2))
             loss = size + consistency * moves[..., nodes].square().mean()
-            return Measured(loss, torch.full((), math.nan), size.detach())
+            return Measured(loss, lambda: (math.nan, size.item()))
 
         settings = replace(self._correction_training(), lr=correction_lr)
         self.second_history_ = train(self.second_, measure, settings)

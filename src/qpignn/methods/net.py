@@ -153,13 +153,15 @@ class NetMethod(IntervalMethod):
 
     def _measured(self, loss: Tensor, outputs: Any, y: Tensor, weight: Tensor | None) -> Measured:
         """Put coverage and mean width of the highest level beside a loss."""
-        with torch.no_grad():
-            shown = self._trained_levels().index(self._shown_level())
-            lower, upper = (bound[shown] for bound in self._bounds(outputs))
+
+        def shown() -> tuple[float, float]:
+            level = self._trained_levels().index(self._shown_level())
+            lower, upper = (bound[level] for bound in self._bounds(outputs))
             hits = covered(lower, upper, y.expand_as(lower)).to(y.dtype)
-            coverage = mean_over_all(hits, weight).mean()
-            wide = mean_over_all(width(lower, upper), weight).mean()
-        return Measured(loss, coverage, wide)
+            wide = mean_over_all(width(lower, upper), weight)
+            return mean_over_all(hits, weight).mean().item(), wide.mean().item()
+
+        return Measured(loss, shown)
 
     def _shown_level(self) -> float:
         """The trained level whose coverage and width the history shows."""

@@ -13,7 +13,7 @@ from qpignn.nn.propagate import Operands, SparseMatrix
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": nn.functional.silu,
-    "relu": torch.relu,
+    "relu": torch.relu_,  # in place: nobody needs what it replaces
 }
 """What follows each layer: ReLU in the paper; SiLU is smooth, and so are the curves it fits."""
 

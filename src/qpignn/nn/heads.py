@@ -65,7 +65,7 @@ class IntervalHead(LinearHead):
         """Return the value and the half-widths below and above it."""
         raw = super().forward(hidden)
         steps = self.positive(raw[1:]).chunk(self.sides)
-        sides = [part.cumsum(dim=0) for part in steps]
+        sides = [part.cumsum(dim=0) if len(part) > 1 else part for part in steps]
         return raw[0], sides[0], sides[-1]
 
 

@@ -19,11 +19,16 @@ from qpignn.training.weights import FlatWeights
 
 @dataclass(frozen=True)
 class Measured:
-    """One forward pass: the loss, and the share of training nodes covered and their mean width."""
+    """One forward pass: the loss, and what the history shows beside it.
+
+    Attributes:
+        loss: to be minimised.
+        shown: returns the share of training nodes covered and their mean width; called after the
+            step, outside the gradient.
+    """
 
     loss: Tensor
-    coverage: Tensor
-    width: Tensor
+    shown: Callable[[], tuple[float, float]]
 
 
 @dataclass(frozen=True)
@@ -114,8 +119,10 @@ def train(
 
 
 def _record(history: History, measured: Measured) -> None:
-    history.coverage.append(measured.coverage.item())
-    history.width.append(measured.width.item())
+    with torch.no_grad():
+        coverage, width = measured.shown()
+    history.coverage.append(coverage)
+    history.width.append(width)
     history.loss.append(measured.loss.item())
 
 
