@@ -240,5 +240,25 @@ def test_misuse() -> None:
         Conformal(Zero()).fit(data)  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="calibration: expected a share"):
         make_method("conformal:sqr", calibration=1.0)
+    with pytest.raises(SettingError, match="calibration: expected a number"):
+        make_method("conformal:sqr", calibration="much")
     with pytest.raises(NotFittedError):
         make_method("conformal:sqr").predict_interval(data)
+
+
+def test_a_correction_keeps_levels_nested_whatever_it_learnt() -> None:
+    data = load_dataset("basic", nodes=120)
+    model = make_method("corrected", confidence_level=[0.5, 0.9], epochs=5, correction_epochs=2)
+    model.fit(data)
+    torch.nn.init.normal_(model.second_.head.weight)  # type: ignore[attr-defined]
+    inner, outer = (model.predict_interval(data, confidence_level=c) for c in (0.5, 0.9))
+    assert (outer.lower <= inner.lower).all()
+    assert (inner.upper <= outer.upper).all()
+    assert (inner.lower <= inner.prediction).all()
+
+
+@pytest.mark.parametrize("levels", [np.array([0.5, 0.9]), (0.5, 0.9)])
+def test_levels_in_any_kind_of_list_can_be_saved(levels: Any, tmp_path: Path) -> None:
+    model = make_method("cqr", confidence_level=levels, epochs=2)
+    model.fit(load_dataset("basic", nodes=100)).save(tmp_path)
+    assert load_method(tmp_path).levels_ == [0.5, 0.9]

@@ -24,10 +24,11 @@ from torch_geometric.data import Data
 
 from qpignn.calibration import conformal_quantile
 from qpignn.data.graph import check_graph
-from qpignn.errors import ModelFileError, SettingError, SplitError, one_of
+from qpignn.errors import ModelFileError, SettingError, SplitError, one_of, real_number
 from qpignn.intervals import Intervals, check_levels
 from qpignn.methods.base import Bounds, Fitted, IntervalMethod, as_mask
 from qpignn.methods.groups import local_difficulty, node_groups
+from qpignn.methods.net import part_of
 from qpignn.methods.prefit import Prefit
 from qpignn.randomness import numpy_rng
 
@@ -125,7 +126,7 @@ class Conformal(IntervalMethod):
             raise SettingError(f"method: expected a method of this library, got {self.method!r}")
         self.method.check_settings()
         one_of("score", self.score, SCORES)
-        if not 0 < self.calibration < 1:
+        if not 0 < real_number("calibration", self.calibration) < 1:
             raise SettingError(
                 f"calibration: expected a share strictly between 0 and 1, got {self.calibration!r}"
             )
@@ -228,7 +229,7 @@ class Conformal(IntervalMethod):
     def _settings(self) -> dict[str, Any]:
         inner = {"method": type(self.method).__name__, "settings": self.method._settings()}
         own = {**self.get_params(deep=False), "method": inner}
-        return {**own, "confidence_level": self.confidence_level}
+        return {**own, "confidence_level": self.method._settings()["confidence_level"]}
 
     @classmethod
     def _from_settings(cls, settings: dict[str, Any]) -> Self:
@@ -259,14 +260,9 @@ class Conformal(IntervalMethod):
         self.group_state_ = words["groups"]
         self.widenings_ = dict(words["widenings"])
         self._residuals = state["residuals"].numpy()
-        inner = {
-            name.removeprefix("method."): tensor
-            for name, tensor in state.items()
-            if name.startswith("method.")
-        }
         self.method_ = copy.copy(self.method)
         self.method_.fitted_ = replace(fitted, settings=self.method._settings())
-        self.method_._restore(inner, self.method_.fitted_)
+        self.method_._restore(part_of(state, "method"), self.method_.fitted_)
 
     @classmethod
     def load(cls, folder: str | Path, model: Any = None) -> Self:

@@ -148,13 +148,16 @@ class CorrectedGNN(QuantileGNN):
         return super()._predict(data, level)
 
     def _interval(self, outputs: Any, level: float) -> Bounds:
-        plain = super()._interval(outputs, level)
-        moves = self.second_(self._second_graph(self._data, outputs))[:, 0]
-        down, up = moves.chunk(2)
-        index = self._trained_levels().index(level)
-        low, high = plain.lower + down[index], plain.upper + up[index]
-        middle = plain.prediction.clamp(low.minimum(high), low.maximum(high))
-        return Bounds(middle, low.minimum(high), low.maximum(high))
+        moves = self.second_(self._second_graph(self._data, outputs))[:, 0].chunk(2)
+        inner = [wanted for wanted in self._trained_levels() if wanted <= level]
+        low, high = (
+            (bound.mean(dim=1) + move)[: len(inner)]
+            for bound, move in zip(self._bounds(outputs), moves, strict=True)
+        )
+        # the outermost end of all levels up to this one: nested, and never crossed
+        lower, upper = low.minimum(high).amin(dim=0), low.maximum(high).amax(dim=0)
+        value = self._value(outputs).mean(dim=0)
+        return Bounds(value.clamp(lower, upper), lower, upper)
 
     def _state(self) -> dict[str, Tensor]:
         second = {f"second.{name}": w for name, w in self.second_.state_dict().items()}
