@@ -298,9 +298,7 @@ class NetMethod(IntervalMethod):
             return torch.zeros(self._members(), int(given.sum()), dtype=torch.bool)
         chosen = data.get("val_mask")
         if self._members() > 1 or chosen is None or not bool((chosen & given).any()):
-            weight = data.get("node_weight")
-            counts = torch.ones(int(given.sum())) if weight is None else weight[given]
-            return fold_turns(counts > 0, self._members(), self.seed)
+            return fold_turns(int(given.sum()), self._members(), self.seed)
         if bool((chosen & given == given).all()):
             raise SplitError(
                 f"expected nodes to train on, got {int(given.sum())} given nodes that are all in "
@@ -327,19 +325,18 @@ class NetMethod(IntervalMethod):
         self.net_.eval()
 
 
-def fold_turns(may_be_held: Tensor, members: int, seed: int) -> Tensor:
+def fold_turns(nodes: int, members: int, seed: int) -> Tensor:
     """Deal nodes into fifths, anew for every five members; each member holds out one fifth.
 
     Fewer than five nodes are not divided.
     """
-    held_out = torch.zeros(members, len(may_be_held), dtype=torch.bool)
-    nodes = may_be_held.nonzero().flatten()
-    if len(nodes) < FOLDS:
+    held_out = torch.zeros(members, nodes, dtype=torch.bool)
+    if nodes < FOLDS:
         return held_out
     for member in range(members):
         deal, fold = divmod(member, FOLDS)
-        order = numpy_rng(seed, f"folds {deal}").permutation(len(nodes))
-        held_out[member, nodes[torch.from_numpy(order[fold::FOLDS])]] = True
+        order = numpy_rng(seed, f"folds {deal}").permutation(nodes)
+        held_out[member, torch.from_numpy(order[fold::FOLDS])] = True
     return held_out
 
 

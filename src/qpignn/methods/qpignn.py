@@ -167,7 +167,7 @@ class QpiGNN(SelfCalibrating):
     def _searched(self, seen: Seen) -> float:
         """Return the λ whose held-out intervals are narrowest among those that cover enough."""
         if not bool(seen.held_out.any()):
-            turns = fold_turns(seen.weight > 0, self._members(), self.seed)
+            turns = fold_turns(len(seen.y), self._members(), self.seed)
             seen = replace(seen, held_out=turns)
         if not bool(seen.held_out.any()):
             raise SplitError(

@@ -165,7 +165,7 @@ class SelfCalibrating(NetMethod):
         """Return a level's stretch, and the price of the held-out intervals it makes."""
         if not self._calibrates():
             return AS_TRAINED["both"], 0.0
-        held_out = (seen.held_out & (seen.weight > 0)).numpy()
+        held_out = seen.held_out.numpy()
         judged = int(held_out.any(axis=0).sum())
         if judged < enough_for(level):
             warnings.warn(
