@@ -123,13 +123,28 @@ def test_masks_choose_nodes(name: str, graph: Data) -> None:
     assert fitted.predict(graph, one).tolist() == [everyone.prediction[17]]
 
 
-def test_sparse_features_work(name: str, graph: Data) -> None:
+def test_sparse_and_dense_features_agree(name: str, graph: Data) -> None:
+    sparse = Data(**graph.to_dict())
+    sparse.x = graph.x.to_sparse_csr()
+    alike = {"scaling": "range", "dtype": "float64"}  # "standard" would shift dense columns only
+    answers = []
+    for data in (sparse, graph):
+        fitted = make(name, **alike).fit(data)
+        answers.append(fitted.predict_interval(graph))
+    for column in ("lower", "prediction", "upper"):
+        a, b = (getattr(answer, column) for answer in answers)
+        np.testing.assert_allclose(a, b, atol=1e-5)
+    with pytest.raises(GraphError, match="expected dense features as in the fit, whose columns"):
+        fitted.predict_interval(sparse)
+
+
+def test_fitted_on_sparse_features_it_reads_both(name: str, graph: Data) -> None:
     sparse = Data(**graph.to_dict())
     sparse.x = graph.x.to_sparse_csr()
     fitted = make(name).fit(sparse)
-    assert np.isfinite(fitted.predict_interval(sparse).width).all()
-    with pytest.raises(GraphError, match="expected sparse features as in the fit, got dense"):
-        fitted.predict_interval(graph)
+    a, b = (fitted.predict_interval(data) for data in (sparse, graph))
+    np.testing.assert_allclose(a.lower, b.lower, atol=1e-5)
+    np.testing.assert_allclose(a.upper, b.upper, atol=1e-5)
 
 
 @pytest.mark.parametrize("labels", [2, 5, 110])
@@ -214,6 +229,13 @@ def test_several_levels_are_nested_and_survive_a_save(
     if not fitted.any_level:
         with pytest.raises(SettingError, match=r"one of the fitted levels \[0.5, 0.8\]"):
             fitted.predict_interval(graph, confidence_level=0.9)
+        return
+    widths = [
+        fitted.predict_interval(graph, confidence_level=level).width.mean()
+        for level in (0.2, 0.5, 0.65, 0.8, 0.99)
+    ]
+    assert widths[0] > 0
+    assert (np.diff(widths) > 0).all()
 
 
 @pytest.mark.parametrize("level", [0.0, 1.0, -1, 90, None])

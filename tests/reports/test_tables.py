@@ -53,6 +53,13 @@ def test_differences_to_a_published_table(tmp_path: Path) -> None:
         against(ROWS, path, "A")
 
 
+def test_cf_gnn_is_compared_in_the_targets_own_unit(tmp_path: Path) -> None:
+    path = tmp_path / "paper.csv"
+    path.write_text("model,dataset,metric,value\nCF-GNN,er,picp,0.9\nCF-GNN,er,mpiw,3.0\n")
+    table = against([{**ROWS[0], "mpiw_raw": 2.5}], path, "CF-GNN")
+    assert table["mpiw_difference"].tolist() == pytest.approx([-0.5])
+
+
 def test_ranks_by_hand() -> None:
     def line(method: str, picp: float, mpiw: float, winkler: float) -> dict[str, object]:
         return {**row("er", picp, mpiw), "method": method, "winkler": winkler}

@@ -47,6 +47,11 @@ class Scaler:
         return {"shift": self.shift, "scale": self.scale}
 
     @classmethod
+    def nothing(cls, columns: int = 1) -> Scaler:
+        """Return a scaler that leaves values as they are."""
+        return cls(torch.zeros(columns).double(), torch.ones(columns).double())
+
+    @classmethod
     def from_state(cls, state: dict[str, Tensor]) -> Scaler:
         """Rebuild a scaler from :meth:`state`."""
         return cls(state["shift"].double(), state["scale"].double())

@@ -81,11 +81,10 @@ class Fitted:
             raise GraphError(
                 f"expected {self.columns} feature columns as in the fit, got {data.x.shape[1]}"
             )
-        if is_sparse(data.x) != self.sparse:
-            kinds = ("dense", "sparse")
+        if is_sparse(data.x) and not self.sparse:
             raise GraphError(
-                f"expected {kinds[self.sparse]} features as in the fit, "
-                f"got {kinds[is_sparse(data.x)]} ones"
+                "expected dense features as in the fit, whose columns are shifted, got sparse "
+                "ones; use .to_dense()"
             )
 
 
@@ -157,7 +156,10 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         data = check_graph(data, need_target=False)
         fitted.check(data)
         level = self._level(confidence_level)
-        bounds = self._as_fitted()._predict(data, level)
+        asked = self._as_fitted()
+        if self.any_level:
+            asked.confidence_level = level
+        bounds = asked._predict(data, level)
         columns = (bounds.prediction, bounds.lower, bounds.upper)
         intervals = Intervals(*columns, level, node_ids(data), epistemic=bounds.epistemic)
         return intervals if mask is None else intervals.select(as_mask(mask, len(intervals)))

@@ -87,7 +87,7 @@ def _published(name: str, settings: dict[str, Any]) -> IntervalMethod:
     if name not in PUBLISHED:
         one_of("method", name, METHODS)
         raise SettingError(f"method {name!r} has no published form; those with one: {[*PUBLISHED]}")
-    _check_names(name, settings, CLASSES[name])
+    _check_names(name, settings, PUBLISHED[name][0])
     return make_published(name, settings)
 
 

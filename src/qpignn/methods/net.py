@@ -27,7 +27,7 @@ from qpignn.objectives.joint import covered, mean_over_all, violation, width
 from qpignn.randomness import numpy_rng, torch_rng
 from qpignn.training.loop import Measured, TrainingSettings, train
 
-SCALINGS = ("standard", "range")
+SCALINGS = ("standard", "range", "none")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 FOLDS = 5  # a member holds out one fifth of the given nodes
 
@@ -77,7 +77,7 @@ class NetMethod(IntervalMethod):
             graph's ``val_mask``) have not improved their score for so many epochs, and keep the
             best weights. ``None`` trains on all given nodes for all epochs.
         seed: initial weights, dropout and held-out nodes; same seed, same bits.
-        scaling: ``standard`` per column, or ``range`` as in the published code.
+        scaling: ``standard`` per column, ``range`` as in the published code, or ``none``.
         dtype: ``float32``, or ``float64`` to keep rounding out of a comparison.
         verbose: show a progress bar.
     """
@@ -262,6 +262,9 @@ class NetMethod(IntervalMethod):
     def _fit_scalers(self, data: Data, given: Tensor, transform: str = "none") -> None:
         if self.scaling == "range":
             self.x_scaler_, self.y_scaler_ = fit_range_scalers(data.x, data.y, given)
+        elif self.scaling == "none":
+            self.x_scaler_ = Scaler.nothing(data.x.shape[1])
+            self.y_scaler_ = TargetScaler(transform, Scaler.nothing())
         else:
             self.x_scaler_ = fit_feature_scaler(data.x, given)
             self.y_scaler_ = fit_target_scaler(data.y, given, transform)

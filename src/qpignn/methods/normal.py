@@ -49,9 +49,12 @@ class NormalMethod(NetMethod):
         """Members are mixed: their means' variance is doubt too."""
         mean, noise, doubt = self._moments(outputs)
         noise, doubt = noise.mean(dim=0), doubt.mean(dim=0) + mean.var(dim=0, correction=0)
-        reach = norm.ppf((1 + level) / 2) * (noise + doubt).sqrt()
+        deviation = (noise + doubt).sqrt()
+        reach = norm.ppf((1 + level) / 2) * deviation
         value = mean.mean(dim=0)
-        return Bounds(value, value - reach, value + reach, 1 - (noise / (noise + doubt)).sqrt())
+        certain = deviation == 0
+        share = 1 - noise.sqrt() / deviation.masked_fill(certain, 1)
+        return Bounds(value, value - reach, value + reach, share.masked_fill(certain, 0))
 
     def _loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> Measured:
         costs = self._costs(outputs, y.expand_as(self._value(outputs)))

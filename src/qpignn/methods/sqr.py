@@ -61,7 +61,6 @@ class SQR(NetMethod):
         self.crossing_rate_ = float((low > high)[..., given].double().mean())
 
     def _predict(self, data: Data, level: float) -> Bounds:
-        self.confidence_level = level  # of a copy: this method as it was fitted
         head: Any = self.net_.head
         head.taus = taus_of([level])
         return super()._predict(data, level)
