@@ -10,6 +10,7 @@ from typing import Any
 
 from qpignn.data.catalog import PROTOCOLS
 from qpignn.errors import SettingError, one_of
+from qpignn.methods.ablation import Ablation
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.bayesian import Bayesian
 from qpignn.methods.conformal import Conformal
@@ -35,6 +36,7 @@ CLASSES: dict[str, type[IntervalMethod]] = {
     "deep_ensemble": DeepEnsemble,
     "quantile": QuantileGNN,
     "corrected": CorrectedGNN,
+    "ablation": Ablation,
 }
 NAMED: dict[str, tuple[str, dict[str, Any]]] = {
     "cfgnn": ("conformal:corrected", {}),

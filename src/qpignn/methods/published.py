@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from qpignn.methods.ablation import Ablation
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.conformal import Conformal
 from qpignn.methods.corrected import CorrectedGNN
@@ -81,37 +82,62 @@ class _TauThroughLayers(nn.Module):
         return drawn[: graph.rows], self._at(graph, drawn), fixed
 
 
-class PublishedRQR(RQR):
-    """Every interval is compared with every target: an (N) against an (N, 1) tensor.
+def all_pairs_rqr(
+    lower: Tensor,
+    upper: Tensor,
+    y: Tensor,
+    *,
+    coverage: float,
+    lambda_width: float,
+    gamma_order: float,
+) -> Tensor:
+    """RQR's loss with every interval held against every target: an (N) against an (N, 1) tensor.
 
     The mean over all N² pairs is computed here from sorted targets in N log N: within an interval
     the sum of (y − lower)(y − upper) needs only the sums of 1, y and y² up to its ends.
     """
+    targets = y.sort().values
+    powers = torch.stack([torch.ones_like(targets), targets, targets**2])
+    sums = torch.nn.functional.pad(powers.cumsum(dim=1), (1, 0))
+    start = torch.searchsorted(targets, lower.detach())
+    end = torch.searchsorted(targets, upper.detach(), right=True).maximum(start)
+
+    def product(part: Tensor) -> Tensor:
+        """Σ (y − lower)(y − upper) over targets with these sums of 1, y and y²."""
+        count, total, squares = part
+        found: Tensor = squares - (lower + upper) * total + lower * upper * count
+        return found
+
+    everything = product(sums[:, -1:].expand(-1, len(lower)))
+    inside = product(sums[:, end] - sums[:, start])
+    scaled = (coverage + 2 * lambda_width) * everything - inside
+    return (
+        scaled.mean() / len(y)
+        + lambda_width / 2 * ((upper - lower) ** 2).mean()
+        + gamma_order * torch.relu(lower - upper).mean()
+    )
+
+
+class PublishedRQR(RQR):
+    """Every interval is compared with every target."""
 
     def _loss(self, outputs: Tensor, y: Tensor, weight: Tensor | None) -> Measured:
         lower, upper = (bound[0, 0] for bound in self._bounds(outputs))
         (coverage,) = self._trained_levels()
-        targets = y.sort().values
-        powers = torch.stack([torch.ones_like(targets), targets, targets**2])
-        sums = torch.nn.functional.pad(powers.cumsum(dim=1), (1, 0))
-        start = torch.searchsorted(targets, lower.detach())
-        end = torch.searchsorted(targets, upper.detach(), right=True).maximum(start)
-
-        def product(part: Tensor) -> Tensor:
-            """Σ (y − lower)(y − upper) over targets with these sums of 1, y and y²."""
-            count, total, squares = part
-            found: Tensor = squares - (lower + upper) * total + lower * upper * count
-            return found
-
-        everything = product(sums[:, -1:].expand(-1, len(lower)))
-        inside = product(sums[:, end] - sums[:, start])
-        scaled = (coverage + 2 * self.lambda_width) * everything - inside
-        loss = (
-            scaled.mean() / len(y)
-            + self.lambda_width / 2 * ((upper - lower) ** 2).mean()
-            + self.gamma_order * torch.relu(lower - upper).mean()
-        )
+        prices = {"lambda_width": self.lambda_width, "gamma_order": self.gamma_order}
+        loss = all_pairs_rqr(lower, upper, y, coverage=coverage, **prices)
         return self._measured(loss, outputs, y, weight)
+
+
+class PublishedAblation(Ablation):
+    """The published loss; where it is exchanged for RQR's, that one's mistake comes with it."""
+
+    def _compared(self, lower: Tensor, upper: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
+        if self.loss != "rqr":
+            return super()._compared(lower, upper, y, weight)
+        (coverage,) = self._trained_levels()
+        prices = {"lambda_width": self._price(), "gamma_order": 1.0}
+        return all_pairs_rqr(lower[0, 0], upper[0, 0], y[0, 0], coverage=coverage, **prices)
 
 
 class PublishedBayesian(NormalMethod):
@@ -142,6 +168,10 @@ PUBLISHED: dict[str, tuple[type[IntervalMethod], dict[str, Any]]] = {
     "rqr": (PublishedRQR, {"lambda_width": 0.1}),
     "mc_dropout": (MCDropout, {"include_noise": False, "dropout": 0.2}),
     "bayesian": (PublishedBayesian, {}),
+    "ablation": (
+        PublishedAblation,
+        {"half_width": "sigmoid", "violation": "violated", "lambda_width": 0.5},
+    ),
     "cfgnn": (CorrectedGNN, {"scaling": "none"}),
     "cfgnn_tuned": (CorrectedGNN, {"scaling": "none", "trials": 20}),
 }
