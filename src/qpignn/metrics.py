@@ -68,12 +68,19 @@ def sharpness(y: Any, lower: Any, upper: Any) -> float:
     return float(((upper - lower) ** 2).mean())
 
 
-def winkler_score(y: Any, lower: Any, upper: Any, *, confidence_level: float) -> float:
-    """Width plus 2/α per unit missed: a proper score, smallest for the true quantiles."""
+def winkler_score(
+    y: Any, lower: Any, upper: Any, *, confidence_level: float, per_unit: float | None = None
+) -> float:
+    """Width plus 2/α per unit missed: a proper score, smallest for the true quantiles.
+
+    ``per_unit`` is another price of a unit missed, such as the 1 of the published code, which is
+    no proper score.
+    """
     alpha = 1 - check_level(confidence_level)
+    price = 2 / alpha if per_unit is None else per_unit
     y, lower, upper = _aligned(y=y, lower=lower, upper=upper)
     missed = np.maximum(0.0, np.maximum(lower - y, y - upper))
-    return float((upper - lower + 2 / alpha * missed).mean())
+    return float((upper - lower + price * missed).mean())
 
 
 def cwc(
@@ -95,7 +102,8 @@ def summary(intervals: Intervals, y: Any, *, y_given: Any) -> dict[str, float | 
 
     ``mpiw``, ``mpe`` and ``winkler`` are in multiples of the range of ``y_given``, the targets the
     method was given, and ``sharpness`` in its square; ``nmpiw`` and ``cwc`` use the range of the
-    evaluated targets (None where those do not vary); ``mpiw_raw`` is in the target's own unit.
+    evaluated targets (None where those do not vary); ``mpiw_raw`` is in the target's own unit;
+    ``winkler_one`` counts a unit missed once, as the published code does.
     """
     (given,) = _aligned(y_given=y_given)
     unit = given.max() - given.min()
@@ -113,6 +121,7 @@ def summary(intervals: Intervals, y: Any, *, y_given: Any) -> dict[str, float | 
         "mpe": mpe(*scaled),
         "sharpness": sharpness(*scaled),
         "winkler": winkler_score(*scaled, confidence_level=level),
+        "winkler_one": winkler_score(*scaled, confidence_level=level, per_unit=1),
         "cwc": cwc(*raw, confidence_level=level) if vary else None,
     }
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from qpignn import __version__
-from qpignn.cli import compare, curve, datasets, demo, model
+from qpignn.cli import compare, curve, datasets, demo, model, paper
 from qpignn.errors import QpignnError
 
 app = typer.Typer(
@@ -30,6 +30,7 @@ for command in (
     datasets.datasets,
 ):
     app.command()(command)
+app.add_typer(paper.app)
 
 
 def _version(wanted: bool) -> None:

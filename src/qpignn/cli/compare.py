@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from qpignn.experiments.cell import Cell
     from qpignn.experiments.run import Outcome
 
+ENGINE_HELP = "processes, or ray (RAY_ADDRESS names a cluster)."
+
 
 def compare(
     datasets: Annotated[str, typer.Option(help="Names, separated by commas, or all.")],
@@ -43,6 +45,7 @@ def compare(
     epochs: Annotated[int | None, typer.Option(help="Training epochs, at most.")] = None,
     more: Settings = None,
     jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 1,
+    engine: Annotated[str, typer.Option(help=ENGINE_HELP)] = "processes",
     out: Annotated[
         Path | None,
         typer.Option(help="Results file (SQLite); finished cells in it are not run again."),
@@ -83,7 +86,7 @@ def compare(
     )
     if against is not None:
         published_model(against, against_model)  # a wrong name should not wait for the training
-    outcome = run_shown(cells, out, jobs=jobs, fresh=fresh)
+    outcome = run_shown(cells, out, jobs=jobs, engine=engine, fresh=fresh)
     if as_json:
         print_json(outcome.rows)
     elif rank and outcome.rows:
@@ -96,19 +99,30 @@ def compare(
         raise typer.Exit(1)
 
 
+def results_file(out: Path | None) -> Path:
+    """Return the results file, the user's own unless told."""
+    from qpignn.data.sources.files import cache_folder
+
+    out = out or cache_folder() / "results.sqlite"
+    check_output(out, folder=False)
+    return out
+
+
 def run_shown(
-    cells: Sequence[Cell], out: Path | None, *, jobs: int = 1, fresh: bool = False
+    cells: Sequence[Cell],
+    out: Path | None,
+    *,
+    jobs: int = 1,
+    engine: str = "processes",
+    fresh: bool = False,
 ) -> Outcome:
     """Run the cells that are missing from a results file, showing how far it is."""
     import torch
 
-    from qpignn.data.sources.files import cache_folder
     from qpignn.experiments.run import run_cells
     from qpignn.experiments.store import Store
 
-    out = out or cache_folder() / "results.sqlite"
-    check_output(out, folder=False)
-    store = Store(out)
+    store = Store(results_file(out))
     torch.set_num_threads(1)  # as in the other processes, so that seconds compare
     try:
         with counting("cells", len(cells)) as done:
@@ -117,6 +131,7 @@ def run_shown(
             outcome = run_cells(
                 cells,
                 store,
+                engine=engine,
                 jobs=jobs,
                 fresh=fresh,
                 on_done=lambda cell, error: done(f"{cell.dataset} {cell.method} seed {cell.seed}"),

@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from qpignn.data.matrix import stored_values, with_values
-from qpignn.errors import SettingError
+from qpignn.errors import SettingError, one_of
 from qpignn.randomness import torch_rng
+
+KINDS = ("feature_noise", "target_noise", "edge_dropout")
+
+
+def damage(
+    data: Data, amounts: Mapping[str, float], *, seed: int = 0, relative: bool = False
+) -> Data:
+    """Do several kinds of damage to a whole graph.
+
+    Args:
+        data: the graph.
+        amounts: how much of each kind: ``feature_noise`` and ``target_noise`` (deviations),
+            ``edge_dropout`` (share).
+        seed: decides the draws.
+        relative: feature noise in multiples of each column's deviation, not in its unit.
+    """
+    for kind, amount in amounts.items():
+        one_of("damage", kind, KINDS)
+        if kind == "edge_dropout":
+            data = drop_edges(data, amount, seed=seed)
+        elif kind == "target_noise":
+            data = add_target_noise(data, amount, seed=seed)
+        elif relative:
+            size = data.x.std(dim=0)
+            rescaled = Data(**data.to_dict())
+            rescaled.x = data.x / size.where(size > 0, 1)
+            data = add_feature_noise(rescaled, amount, seed=seed)
+        else:
+            data = add_feature_noise(data, amount, seed=seed)
+    return data
 
 
 def add_feature_noise(

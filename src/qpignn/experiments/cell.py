@@ -7,22 +7,34 @@ import itertools
 import json
 import time
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from qpignn.data.catalog import PROTOCOLS, find_dataset, load_dataset
+from qpignn.data.perturb import damage
 from qpignn.data.sources.noise import NOISE, narrowest_width
 from qpignn.data.split import ORDERS, split_nodes
-from qpignn.data.views import VIEWS, make_view
+from qpignn.data.views import VIEWS, View, make_view
 from qpignn.errors import SettingError, one_of, whole_number
+from qpignn.experiments.memory import PeakMemory
 from qpignn.experiments.published import TEST_SHARE, published_view, start_as_published
+from qpignn.intervals import Intervals
+from qpignn.methods.base import IntervalMethod
 from qpignn.methods.catalog import make_method
 from qpignn.metrics import summary
+from qpignn.training.history import History
 
-ONLY_SHOWS = ("cli", "reports")  # rooms whose code cannot change a figure
+# rooms and files whose code cannot change a figure
+ONLY_SHOWS = (
+    *("cli", "reports", "paper"),
+    *("experiments/engines.py", "experiments/plan.py", "experiments/run.py"),
+    "experiments/store.py",
+)
+KEPT = ("history", "intervals")
+MOMENTS = 100  # epochs of a training that are kept
 
 
 @dataclass(frozen=True)
@@ -37,6 +49,11 @@ class Cell:
         view, split: see :mod:`qpignn.data.views` and :mod:`qpignn.data.split`.
         confidence_level: wanted coverage.
         settings: of the method, beyond its defaults.
+        source: another data set to fit on; ``dataset`` is then only judged.
+        options: of the data set, such as ``nodes``.
+        damage: see :func:`qpignn.data.perturb.damage`; under ``published`` only what is fitted on
+            is damaged, as in the authors' code.
+        keep: what to keep beside the figures: ``history`` of the training, ``intervals``.
     """
 
     dataset: str
@@ -47,6 +64,10 @@ class Cell:
     split: str = "random"
     confidence_level: float = 0.9
     settings: dict[str, Any] = field(default_factory=dict)
+    source: str | None = None
+    options: dict[str, Any] = field(default_factory=dict)
+    damage: dict[str, float] = field(default_factory=dict)
+    keep: tuple[str, ...] = ()
 
     def key(self) -> str:
         """Digest of everything that decides the row: the cell, and the code that computes it."""
@@ -61,23 +82,18 @@ class Cell:
         """
         settings = {"confidence_level": self.confidence_level, "seed": self.seed, **self.settings}
         method = make_method(self.method, self.protocol, **settings)
-        if self.protocol == "published":
-            view, stream = published_view(self.dataset)
-            start_as_published(method, view, stream, self.seed)
-        else:
-            data = load_dataset(self.dataset)
-            data = split_nodes(data, test=TEST_SHARE, by=self.split, seed=self.seed)
-            view = make_view(data, self.view)
-        started = time.perf_counter()
-        method.fit(view.fit)
-        seconds = time.perf_counter() - started
+        view = self._view(method)
+        with PeakMemory() as memory:
+            started = time.perf_counter()
+            method.fit(view.fit)
+            seconds = time.perf_counter() - started
         if method.history_.stopped == "interrupted":  # half a fit is no result
             raise KeyboardInterrupt
         intervals = method.predict_interval(view.predict, view.test_mask)
         known = view.fit.y[~view.fit.y.isnan()]
         figures = summary(intervals, view.y_test, y_given=known)
         limit = None
-        if self.dataset in NOISE:
+        if self.dataset in NOISE and not (self.source or self.damage or self.options):
             limit = narrowest_width(self.dataset, float(figures["picp"] or 0))
             limit /= float(known.max() - known.min())
         return {
@@ -88,14 +104,64 @@ class Cell:
             "view": self.view,
             "split": self.split,
             "confidence_level": self.confidence_level,
+            "source": self.source,
+            "damage": self.damage,
+            "options": self.options,
             "lambda_width": method.get_params().get("lambda_width"),
+            "lambda_found": getattr(method, "lambda_width_", None),
             "n_train": len(known),
             "n_test": len(view.y_test),
             **figures,
             "mpiw_limit": limit,
             "fit_seconds": seconds,
+            "peak_mb": memory.megabytes,
             "parameters": method.parameters_,
+            **({"history": _moments(method.history_)} if "history" in self.keep else {}),
+            **({"intervals": _nodes(intervals, view)} if "intervals" in self.keep else {}),
         }
+
+    def _view(self, method: IntervalMethod) -> View:
+        """Return what is fitted on and what is judged, and let a published run begin there."""
+        view = self._view_of(self.dataset)
+        if self.source is not None:
+            view = replace(view, fit=self._view_of(self.source).fit)
+            for graph in (view.fit, view.predict):
+                graph.feature_names = None  # columns are taken by their place
+        if self.protocol == "published":
+            start_as_published(
+                method, view, published_view(self.source or self.dataset)[1], self.seed
+            )
+        return view
+
+    def _view_of(self, dataset: str) -> View:
+        if self.protocol == "published":
+            view, _ = published_view(dataset, self.split, self.options)
+            return replace(view, fit=damage(view.fit, self.damage, seed=self.seed))
+        data = load_dataset(dataset, **self.options)
+        data = damage(data, self.damage, seed=self.seed, relative=True)
+        data = split_nodes(data, test=TEST_SHARE, by=self.split, seed=self.seed)
+        return make_view(data, self.view)
+
+
+def _moments(history: History) -> dict[str, list[float]]:
+    """Some epochs of a training, evenly spread, the first and the last among them."""
+    last = len(history) - 1
+    epochs = sorted({round(last * i / (MOMENTS - 1)) for i in range(MOMENTS)})
+    columns = {"loss": history.loss, "coverage": history.coverage, "width": history.width}
+    found = {name: [values[epoch] for epoch in epochs] for name, values in columns.items()}
+    return {"epoch": [float(epoch) for epoch in epochs], **found}
+
+
+def _nodes(intervals: Intervals, view: View) -> dict[str, list[float]]:
+    """The judged nodes, in the order of their targets; numbers to six digits."""
+    order = view.y_test.argsort().numpy()
+    names = ("prediction", "lower", "upper")
+    columns = {name: getattr(intervals, name)[order] for name in names}
+    columns["y"] = view.y_test.numpy()[order]
+    return {name: [float(f"{x:.6g}") for x in column] for name, column in columns.items()}
+
+
+VIEW = {"corrected": "transductive", "published": "isolated"}  # where nothing else is said
 
 
 def grid(
@@ -111,13 +177,9 @@ def grid(
 ) -> list[Cell]:
     """Return every combination; names and settings are checked before anything trains."""
     one_of("protocol", protocol, PROTOCOLS)
-    only = {"published": ("isolated", "random")}.get(protocol)  # what the authors' code did
-    if only and ((view or only[0]), (split or only[1])) != only:
-        raise SettingError(
-            f"the published protocol has the view {only[0]} and the split {only[1]} only, "
-            f"got {view} and {split}"
-        )
-    view, split = only or (view or "transductive", split or "random")
+    view, split = view or VIEW[protocol], split or "random"
+    if protocol == "published" and view != VIEW[protocol]:
+        raise SettingError(f"the published protocol has the view {VIEW[protocol]} only, got {view}")
     one_of("view", view, VIEWS)
     one_of("split", split, ORDERS)
     whole_number("seeds", seeds)
@@ -142,10 +204,10 @@ def code_digest() -> str:
 
 
 def digest_of(package: Path) -> str:
-    """Digest of a package's files, without those of the rooms that only show results."""
+    """Digest of a package's files, without those that only plan, keep or show results."""
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         inside = path.relative_to(package)
-        if inside.parts[0] not in ONLY_SHOWS:
+        if not {inside.parts[0], inside.as_posix()} & {*ONLY_SHOWS}:
             digest.update(inside.as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()

@@ -9,6 +9,8 @@ gradient in the half-widths at λ = 0.5, where a run starts decides where it end
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
@@ -17,6 +19,7 @@ from torch_geometric.nn import SAGEConv
 from qpignn.data.catalog import find_dataset, load_dataset
 from qpignn.data.matrix import select_rows
 from qpignn.data.sources.synthetic import PUBLISHED_SEED
+from qpignn.data.split import split_nodes
 from qpignn.data.views import View
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.qpignn import QpiGNN
@@ -25,14 +28,20 @@ from qpignn.randomness import LegacyStreams
 TEST_SHARE = 0.2
 
 
-def published_view(dataset: str) -> tuple[View, torch.Generator]:
+def published_view(
+    dataset: str, split: str = "random", options: dict[str, Any] | None = None
+) -> tuple[View, torch.Generator]:
     """Return the published split, the same for all runs, and the stream after it."""
     streams = LegacyStreams(PUBLISHED_SEED)
     drawn = find_dataset(dataset).origin == "synthetic"
     # the split goes on drawing where the data stopped
-    data = load_dataset(dataset, "published", **({"streams": streams} if drawn else {}))
+    own = {**({"streams": streams} if drawn else {}), **(options or {})}
+    data = load_dataset(dataset, "published", **own)
     nodes = data.x.shape[0]
     order = torch.randperm(nodes, generator=streams.torch)
+    if split != "random":  # those chosen for test first, each part still in random order
+        judged = split_nodes(data, test=TEST_SHARE, by=split, seed=PUBLISHED_SEED).test_mask
+        order = torch.cat([order[judged[order]], order[~judged[order]]])
     test, train = order[: int(TEST_SHARE * nodes)], order[int(TEST_SHARE * nodes) :]
     fit, predict = (_part(data, part) for part in (train, test))
     y_test = predict.y

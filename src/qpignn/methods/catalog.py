@@ -100,6 +100,15 @@ def _check_names(name: str, settings: dict[str, Any], cls: type[IntervalMethod])
             raise SettingError(f"method {name!r} has no setting {setting!r}; it has {known}")
 
 
+def setting_names(name: str, protocol: str = "corrected") -> list[str]:
+    """Return the settings a method takes, those of a method inside it among them."""
+    method = make_method(name, protocol)
+    found = {*method._get_param_names()}
+    if isinstance(method, Conformal):
+        found |= {*method.method._get_param_names()}
+    return sorted(found - {"method"})
+
+
 def class_named(name: str) -> type[IntervalMethod]:
     """Return the class of a saved method."""
     found: list[type[IntervalMethod]] = [*CLASSES.values(), Conformal, Prefit]

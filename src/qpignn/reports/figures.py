@@ -18,29 +18,42 @@ BAND, INSIDE, MISSED = "#9ecae1", "#08306b", "#d95f02"  # apart in lightness as 
 
 def interval_band(y: Any, intervals: Intervals, title: str = "") -> Figure:
     """Draw targets in rising order with their intervals; missed ones are marked by shape too."""
-    targets = as_nodes("y", y)
-    order = np.argsort(targets, kind="stable")
-    targets, shown = targets[order], intervals.select(order)
-    hit = shown.covers(targets)
-    rank = np.arange(len(targets))
     figure = Figure(figsize=(9, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
-    axes.vlines(rank, shown.lower, shown.upper, color=BAND, linewidth=_line_width(len(rank)))
-    axes.plot(rank, shown.prediction, ".", color="#5a9bd4", markersize=2.5, label="prediction")
-    axes.plot(rank[hit], targets[hit], ".", color=INSIDE, markersize=4, label="target, inside")
-    missed = f"target, missed ({int((~hit).sum())} of {len(hit)})"
-    axes.plot(rank[~hit], targets[~hit], "x", color=MISSED, markersize=6, label=missed)
+    hit = draw_band(axes, y, intervals, size=1.6)
     axes.set_xlabel("test nodes, by target")
     axes.set_ylabel("target")
     level = f"{100 * intervals.confidence_level:g} % intervals"
     axes.set_title(title or f"{level}: {100 * hit.mean():.1f} % of targets inside")
     handles, labels = axes.get_legend_handles_labels()
-    band = axes.vlines([], [], [], color=BAND, linewidth=6)
-    axes.legend([band, *handles], [level, *labels], loc="upper left", frameon=False)
+    labels[-1] += f" ({int((~hit).sum())} of {len(hit)})"
+    axes.legend(handles, labels, loc="upper left", frameon=False)
+    return figure
+
+
+def draw_band(axes: Any, y: Any, intervals: Intervals, *, size: float = 1.0) -> Any:
+    """Draw intervals by rising target into axes; return which targets are inside."""
+    targets = as_nodes("y", y)
+    order = np.argsort(targets, kind="stable")
+    targets, shown = targets[order], intervals.select(order)
+    hit = shown.covers(targets)
+    rank = np.arange(len(targets))
+    line = {"color": BAND, "linewidth": size / 1.6 * _line_width(len(rank))}
+    axes.vlines(rank, shown.lower, shown.upper, **line)
+    axes.vlines([], [], [], color=BAND, linewidth=6, label="interval")
+    axes.plot(
+        rank, shown.prediction, ".", color="#5a9bd4", markersize=1.5 * size, label="prediction"
+    )
+    axes.plot(
+        rank[hit], targets[hit], ".", color=INSIDE, markersize=2.5 * size, label="target, inside"
+    )
+    axes.plot(
+        rank[~hit], targets[~hit], "x", color=MISSED, markersize=3.7 * size, label="target, missed"
+    )
     axes.spines[["top", "right"]].set_visible(False)
     axes.margins(x=0.01)
-    return figure
+    return hit
 
 
 def lambda_curve(rows: list[dict[str, Any]], confidence_level: float) -> Figure:

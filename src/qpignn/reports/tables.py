@@ -63,7 +63,11 @@ def first_places(ranks: pd.DataFrame) -> pd.DataFrame:
     ).reset_index()
 
 
-OWN_UNIT = ("CF-GNN", "CF-GNN_opt")  # models whose published widths are in the target's unit
+OWN_UNIT = (
+    "CF-GNN",
+    "CF-GNN_opt",
+    "CF-GNN tuned",
+)  # models whose published widths are in the target's unit
 
 
 def against(rows: list[dict[str, Any]], path: Path, model: str) -> pd.DataFrame:

@@ -1,0 +1,159 @@
+"""``qpignn paper``: every table and figure of the paper, from one command each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qpignn.cli.compare import ENGINE_HELP, results_file, run_shown
+from qpignn.cli.output import Json, check_output, print_json, print_table, say
+from qpignn.errors import SettingError, one_of
+
+if TYPE_CHECKING:
+    from qpignn.experiments.plan import Plan
+    from qpignn.paper.spec import Spec
+
+app = typer.Typer(name="paper", help="Every table and figure of the paper.", no_args_is_help=True)
+Name = Annotated[str, typer.Argument(help="See `qpignn paper list`; run also takes all.")]
+Protocol = Annotated[str, typer.Option(help="corrected or published.")]
+Seeds = Annotated[int | None, typer.Option(help="How many seeds; default the table's own.")]
+Quick = Annotated[
+    bool,
+    typer.Option("--quick", help="Two data sets, one seed, two epochs: does it work at all?"),
+]
+Results = Annotated[
+    Path | None, typer.Option("--out", help="Results file (SQLite); finished cells are kept there.")
+]
+
+
+@app.command("list")
+def list_specs(as_json: Json = False) -> None:
+    """Name all tables and figures, where the paper has them, and how many cells each needs."""
+    from qpignn.paper import specs
+
+    def line(spec: Spec) -> dict[str, Any]:
+        cells = len(spec.datasets) * len(spec.variants) * len(spec.conditions) * spec.seeds
+        kind = "figure" if spec.picture else "table"
+        about = {"name": spec.name, "kind": kind, "place": spec.place, "title": spec.title}
+        return {**about, "seeds": spec.seeds, "cells": cells, "paper": spec.facts is not None}
+
+    lines = [line(spec) for spec in specs().values()]
+    if as_json:
+        print_json(lines)
+        return
+    headings = ("name", "kind", "in the paper", "title", "cells")
+    shown = [
+        (*(found[key] for key in ("name", "kind", "place", "title")), f"{found['cells']:,}")
+        for found in lines
+    ]
+    print_table("tables and figures", headings, shown)
+
+
+@app.command()
+def run(
+    name: Name,
+    protocol: Protocol = "corrected",
+    seeds: Seeds = None,
+    jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 1,
+    engine: Annotated[str, typer.Option(help=ENGINE_HELP)] = "processes",
+    quick: Quick = False,
+    out: Results = None,
+    to: Annotated[Path, typer.Option(help="Folder for tables and pictures.", metavar="DIR")] = Path(
+        "paper-output"
+    ),
+) -> None:
+    """Run what a table or figure still lacks, then write it as Markdown, LaTeX, JSON, PNG and SVG.
+
+    Interrupted or killed, it goes on where it stopped when called again. Tables that share cells
+    share the work.
+
+    Example: qpignn paper run robustness --jobs 2
+    """
+    from qpignn.experiments.plan import shared_cells
+
+    check_output(to, folder=True)
+    plans = _plans(name, protocol, seeds, quick=quick)
+    for reason in dict.fromkeys(reason for plan in plans for reason in plan.missing):
+        say(f"left out: {reason}")
+    outcome = run_shown(shared_cells(plans), out, jobs=jobs, engine=engine)
+    for path in _write(plans, _rows(plans, out), to):
+        typer.echo(f"wrote {path}")
+    if outcome.failures:
+        raise typer.Exit(1)
+
+
+@app.command()
+def show(
+    name: Name,
+    protocol: Protocol = "corrected",
+    seeds: Seeds = None,
+    against_paper: Annotated[
+        bool, typer.Option("--against-paper", help="Ours, the paper's and the difference.")
+    ] = False,
+    form: Annotated[str, typer.Option("--format", help="md, latex or json.")] = "md",
+    quick: Quick = False,
+    out: Results = None,
+) -> None:
+    """Print a table from the rows that are there; nothing is run.
+
+    Example: qpignn paper show main --protocol published --against-paper
+    """
+    from qpignn.reports.paper import difference_table, frame_of, make_table
+    from qpignn.reports.render import FORMATS
+
+    write = FORMATS[one_of("format", form, FORMATS)]
+    (plan,) = _plans(name, protocol, seeds, quick=quick)
+    if against_paper and plan.spec.facts is None:
+        raise SettingError(f"the paper gives no figures for {name!r}")
+    frame = frame_of(plan, _rows([plan], out))
+    if len(frame) < len(plan.cells):
+        say(f"{len(frame)} of {len(plan.cells)} cells are in {results_file(out)}")
+    if frame.empty and plan.cells:
+        raise SettingError(f"nothing to show yet; first qpignn paper run {name}")
+    table = difference_table(plan, frame) if against_paper else make_table(plan, frame)
+    typer.echo(write(table), nl=False)
+
+
+def _plans(name: str, protocol: str, seeds: int | None, *, quick: bool) -> list[Plan]:
+    from qpignn.experiments.plan import make_plan
+    from qpignn.paper import find_spec, specs
+
+    wanted = [*specs().values()] if name == "all" else [find_spec(name)]
+    return [make_plan(spec, protocol, seeds=seeds, quick=quick) for spec in wanted]
+
+
+def _rows(plans: Sequence[Plan], out: Path | None) -> dict[str, dict[str, Any]]:
+    from qpignn.experiments.plan import shared_cells
+    from qpignn.experiments.store import Store
+
+    return Store(results_file(out)).get(shared_cells(plans))
+
+
+def _write(plans: Sequence[Plan], rows: dict[str, dict[str, Any]], to: Path) -> list[Path]:
+    from qpignn.files import replace_file
+    from qpignn.reports.figures import save_figure
+    from qpignn.reports.paper import difference_table, frame_of, make_table
+    from qpignn.reports.pictures import draw
+    from qpignn.reports.render import FORMATS
+
+    written = []
+    for plan in plans:
+        frame = frame_of(plan, rows)
+        if frame.empty and plan.cells:
+            say(f"no rows for {plan.spec.name}")
+            continue
+        start = f"{plan.spec.name}.{plan.protocol}"
+        tables = {start: make_table(plan, frame)}
+        if plan.spec.facts:
+            tables[f"{start}.against-paper"] = difference_table(plan, frame)
+        for stem, table in tables.items():
+            for form, suffix in (("md", "md"), ("latex", "tex"), ("json", "json")):
+                written.append(to / f"{stem}.{suffix}")
+                replace_file(written[-1], FORMATS[form](table).encode())
+        for suffix in ("png", "svg") if plan.spec.picture else ():
+            written.append(to / f"{start}.{suffix}")
+            save_figure(draw(plan, frame), written[-1])
+    return written

@@ -1,0 +1,109 @@
+"""Where cells run: in this process, in several, or on a Ray cluster. All give the same rows."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from typing import Any
+
+import torch
+
+from qpignn.errors import SettingError, one_of
+from qpignn.experiments.cell import Cell
+
+Done = tuple[Cell, dict[str, Any] | None, str | None]
+"""A cell, and its row or the words of its error."""
+
+LIVES = 2  # how often a cell may be in a process that dies before it counts as failed
+DIED = "the process running it died, twice; it may have needed more memory than there is"
+
+
+def run_all(cells: list[Cell], *, engine: str = "processes", jobs: int = 1) -> Iterator[Done]:
+    """Run cells and yield each as it is done; one that fails does not stop the others.
+
+    Args:
+        cells: what to run.
+        engine: ``processes`` or ``ray``.
+        jobs: how many cells at once, one thread each.
+    """
+    return ENGINES[one_of("engine", engine, ENGINES)](cells, jobs)
+
+
+def _processes(cells: list[Cell], jobs: int) -> Iterator[Done]:
+    if jobs == 1 or len(cells) <= 1:
+        yield from map(attempt, cells)
+        return
+    left, deaths = deque(cells), Counter[str]()
+    while left:
+        yield from _until_one_dies(left, deaths, jobs)
+
+
+def _until_one_dies(left: deque[Cell], deaths: Counter[str], jobs: int) -> Iterator[Done]:
+    """Run what is left; when a process dies, put its cells back and return."""
+    # spawned, not forked: a fork would copy torch's thread pool in an unusable state
+    context = multiprocessing.get_context("spawn")
+    pool = ProcessPoolExecutor(
+        jobs, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)
+    )
+    running: dict[Future[Done], Cell] = {}
+    try:
+        while left or running:
+            while left and len(running) < jobs:  # no more, so that it is known who was running
+                cell = left.popleft()
+                running[pool.submit(attempt, cell)] = cell
+            for future in wait(running, return_when=FIRST_COMPLETED).done:
+                done = future.result()
+                del running[future]
+                yield done
+    except BrokenProcessPool:
+        for cell in running.values():
+            deaths[cell.key()] += 1
+            if deaths[cell.key()] < LIVES:
+                left.appendleft(cell)
+            else:
+                yield cell, None, DIED
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _ray(cells: list[Cell], jobs: int) -> Iterator[Done]:
+    """Use the cluster that ``RAY_ADDRESS`` names, or one of ``jobs`` processes on this machine."""
+    try:
+        import ray  # noqa: PLC0415 (an optional extra)
+    except ImportError as error:
+        raise SettingError(
+            'engine: expected ray to be installed; pip install "qpignn[ray]"'
+        ) from error
+    started = not ray.is_initialized()
+    if started:
+        ray.init(num_cpus=jobs, log_to_driver=False, include_dashboard=False)
+    run = ray.remote(num_cpus=1, max_retries=LIVES - 1)(attempt)
+    try:
+        waiting = {run.remote(cell): cell for cell in cells}
+        while waiting:
+            (ready,), _ = ray.wait(list(waiting), num_returns=1)
+            cell = waiting.pop(ready)
+            try:
+                yield ray.get(ready)
+            except ray.exceptions.RayError as error:
+                yield cell, None, f"{DIED} ({type(error).__name__})"
+    finally:
+        if started:
+            ray.shutdown()
+
+
+def attempt(cell: Cell) -> Done:
+    """Run one cell; an error becomes words."""
+    try:
+        return cell, cell.run(), None
+    except Exception as error:
+        return cell, None, f"{type(error).__name__}: {error}"
+
+
+ENGINES: dict[str, Callable[[list[Cell], int], Iterator[Done]]] = {
+    "processes": _processes,
+    "ray": _ray,
+}

@@ -1,0 +1,135 @@
+"""From a table's spec to the cells it needs; every name is checked before anything trains."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from qpignn.data.catalog import PROTOCOLS, find_dataset, why_missing
+from qpignn.errors import SettingError, one_of, whole_number
+from qpignn.experiments.cell import VIEW, Cell
+from qpignn.methods.catalog import make_method, setting_names
+from qpignn.paper.spec import Condition, Spec, Variant
+
+AXES = ("dataset", "variant", "condition")
+METRICS = (
+    *("picp", "mpiw", "mpiw_raw", "nmpiw", "mpe", "sharpness", "winkler", "winkler_one", "cwc"),
+    *("mpiw_limit", "fit_seconds", "peak_mb", "parameters", "lambda_found", "coverage_error"),
+    *("nodes", "edges", "features"),
+)
+QUICK = {"epochs": 2, "trials": 2, "correction_epochs": 2, "passes": 3}
+QUICK_SETS = 2
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A cell, and where in the table it belongs."""
+
+    dataset: str
+    variant: str
+    condition: str
+    cell: Cell
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a spec needs under a protocol.
+
+    Attributes:
+        spec, protocol: of what.
+        datasets: those that are here.
+        missing: why the others are not, in words.
+        cells: what to run.
+    """
+
+    spec: Spec
+    protocol: str
+    datasets: tuple[str, ...]
+    missing: tuple[str, ...]
+    cells: tuple[Planned, ...]
+
+
+def make_plan(
+    spec: Spec, protocol: str = "corrected", *, seeds: int | None = None, quick: bool = False
+) -> Plan:
+    """Return the cells of a table or figure.
+
+    Args:
+        spec: which.
+        protocol: ``corrected`` or ``published``.
+        seeds: how many; default the spec's own.
+        quick: two data sets, one seed and two epochs: to see that it works, not what it gives.
+    """
+    one_of("protocol", protocol, PROTOCOLS)
+    check_spec(spec)
+    count = whole_number("seeds", 1 if quick else spec.seeds if seeds is None else seeds)
+    reasons = {name: why_missing(find_dataset(name)) for name in spec.datasets}
+    here = [name for name, reason in reasons.items() if reason is None]
+    here = here[:QUICK_SETS] if quick else here
+    cells = []
+    for dataset, condition, variant in itertools.product(here, spec.conditions, spec.variants):
+        if getattr(variant, protocol) is None:
+            continue
+        settings, fields = _settings(variant, condition, protocol, dataset)
+        if quick:
+            known = setting_names(variant.method, protocol)
+            settings |= {name: value for name, value in QUICK.items() if name in known}
+        level = {k: v for k, v in fields.items() if k == "confidence_level"}
+        make_method(variant.method, protocol, **settings, **level)
+        what = {"protocol": protocol, "settings": settings, "keep": spec.keep, **fields}
+        cells += [
+            Planned(
+                dataset, variant.label, condition.label, Cell(dataset, variant.method, seed, **what)
+            )
+            for seed in range(count)
+        ]
+    missing = tuple(f"{name} ({reason})" for name, reason in reasons.items() if reason)
+    return Plan(spec, protocol, tuple(here), missing, tuple(cells))
+
+
+def _settings(
+    variant: Variant, condition: Condition, protocol: str, dataset: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return the method's settings, and the other fields of the cell."""
+    fields = {"view": VIEW[protocol], **condition.cell}
+    own = _for_dataset(getattr(variant, protocol), dataset)
+    return {**own, **fields.pop("settings", {})}, fields
+
+
+def _for_dataset(settings: Mapping[str, Any], dataset: str) -> dict[str, Any]:
+    """Choose a data set's own value where a setting has one for each."""
+    return {
+        name: value[dataset] if isinstance(value, Mapping) else value
+        for name, value in settings.items()
+    }
+
+
+def check_spec(spec: Spec) -> None:
+    """Raise if a spec names a data set, method, metric or field that is not there."""
+    for name in spec.datasets:
+        find_dataset(name)
+    for metric in spec.metrics:
+        one_of("metric", metric, METRICS)
+    for axis in (spec.rows, spec.columns):
+        one_of("axis", axis, AXES)
+    labels = [variant.label for variant in spec.variants]
+    if len(set(labels)) < len(labels):
+        raise SettingError(f"{spec.name}: expected variants of different labels, got {labels}")
+    for variant in spec.variants:
+        for protocol in PROTOCOLS:
+            settings = getattr(variant, protocol)
+            if settings is not None:
+                known = setting_names(variant.method, protocol)
+                for setting in settings:
+                    one_of(f"setting of {variant.method}", setting, known)
+    for condition in spec.conditions:
+        for name in condition.cell:
+            one_of("field of a cell", name, Cell.__dataclass_fields__)
+
+
+def shared_cells(plans: Sequence[Plan]) -> list[Cell]:
+    """Return the cells of several plans, each once."""
+    found = {planned.cell.key(): planned.cell for plan in plans for planned in plan.cells}
+    return list(found.values())

@@ -1,0 +1,95 @@
+"""What a table or figure of the paper is made of: names only, nothing here computes."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any
+
+SYNTHETIC = ("basic", "gaussian", "uniform", "outlier", "edge", "ba", "er", "grid", "tree")
+REAL = (
+    *("education", "election", "income", "unemployment", "twitch"),
+    *("chameleon", "crocodile", "squirrel", "anaheim", "chicago"),
+)
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A method with settings, under the name a table shows.
+
+    Attributes:
+        label: as shown, and as in the facts.
+        method: a name of the catalog.
+        corrected, published: settings under each protocol; a mapping as a value gives one for
+            each data set; None leaves the variant out there.
+    """
+
+    label: str
+    method: str
+    corrected: Mapping[str, Any] | None = field(default_factory=dict)
+    published: Mapping[str, Any] | None = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What is done to the data, under the name a table shows.
+
+    Attributes:
+        label: as shown, and as in the facts.
+        cell: fields of :class:`qpignn.experiments.cell.Cell`, such as ``split`` or ``damage``.
+    """
+
+    label: str = ""
+    cell: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spec:
+    """One table or figure: every data set × variant × condition × seed is a cell.
+
+    Attributes:
+        name: for the command line; that of its file.
+        title: one line.
+        place: where the paper has it.
+        datasets, variants, conditions: what is run.
+        metrics: figures of a row that are shown.
+        rows, columns: of the table: ``dataset``, ``variant`` or ``condition`` each.
+        seeds: how many.
+        facts: the file of the paper's own figures, if it gives some.
+        picture: which picture to draw, see :data:`qpignn.reports.pictures.PICTURES`.
+        table: which table to make, see :data:`qpignn.reports.paper.TABLES`.
+        keep: what cells keep beside their figures.
+        text: a table that nothing computes: headings, then rows.
+        note: what a reader should know beside it.
+    """
+
+    name: str
+    title: str
+    place: str
+    datasets: tuple[str, ...] = ()
+    variants: tuple[Variant, ...] = ()
+    conditions: tuple[Condition, ...] = (Condition(),)
+    metrics: tuple[str, ...] = ("picp", "mpiw")
+    rows: str = "dataset"
+    columns: str = "variant"
+    seeds: int = 5
+    facts: str | None = None
+    picture: str | None = None
+    table: str = "grid"
+    keep: tuple[str, ...] = ()
+    text: tuple[tuple[str, ...], ...] = ()
+    note: str = ""
+
+
+def read_facts(name: str) -> list[dict[str, str]]:
+    """Return the paper's own figures: variant, condition, dataset, metric, value."""
+    text = files("qpignn.paper").joinpath(f"facts/{name}.csv").read_text(encoding="utf-8")
+    return list(csv.DictReader(text.splitlines()))
+
+
+def best_lambdas() -> dict[str, float]:
+    """Return the λ the paper reports as best for each data set."""
+    rows = read_facts("lambda_opt")
+    return {row["dataset"]: float(row["value"]) for row in rows if row["metric"] == "lambda_found"}

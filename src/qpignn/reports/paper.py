@@ -1,0 +1,271 @@
+"""Tables of the paper, from the rows of their cells: ours, and beside the paper's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from qpignn.data.catalog import find_dataset
+from qpignn.experiments.plan import AXES, Plan
+from qpignn.paper.spec import read_facts
+from qpignn.reports.tables import OWN_UNIT
+
+NUMBERS = ("nodes", "edges", "features", "parameters")  # counts: no decimals
+NAMES = {
+    "picp": "PICP",
+    "mpiw": "MPIW",
+    "mpe": "MPE",
+    "cwc": "CWC",
+    "sharpness": "sharpness",
+    "winkler": "Winkler",
+    "lambda_found": "λ",
+    "fit_seconds": "seconds",
+    "peak_mb": "MB",
+    "coverage_error": "|PICP − wanted|",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One figure of a table.
+
+    Attributes:
+        metric: which.
+        mean, spread: over seeds; None where there is none.
+        strong: the wanted coverage is reached.
+        best: the narrowest of those that reach it.
+    """
+
+    metric: str
+    mean: float | None
+    spread: float | None = None
+    strong: bool = False
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Figures in rows and columns; a place may hold several metrics, or words.
+
+    Attributes:
+        title: above it.
+        headings: of the label columns, then of the others.
+        rows: labels, then tuples of figures.
+        note: below it.
+    """
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str | tuple[Shown, ...], ...], ...]
+    note: str = ""
+
+
+def frame_of(plan: Plan, rows: Mapping[str, dict[str, Any]]) -> pd.DataFrame:
+    """Return the rows that are there, with their place in the table.
+
+    Under ``published`` figures are in the paper's units: CF-GNN's widths in the target's, and one
+    per unit missed in the Winkler score.
+    """
+    found = [
+        {
+            **rows[planned.cell.key()],
+            "dataset": planned.dataset,
+            "variant": planned.variant,
+            "condition": planned.condition,
+        }
+        for planned in plan.cells
+        if planned.cell.key() in rows
+    ]
+    frame = pd.DataFrame(found)
+    if frame.empty:
+        return frame
+    frame["coverage_error"] = (frame["picp"] - frame["confidence_level"]).abs()
+    if plan.protocol == "published":
+        frame["winkler"] = frame["winkler_one"]
+        other = frame["variant"].isin(OWN_UNIT)
+        frame["mpiw"] = frame["mpiw"].where(~other, frame["mpiw_raw"])
+    return frame
+
+
+def make_table(plan: Plan, frame: pd.DataFrame) -> Table:
+    """Return a spec's table, from whatever rows there are."""
+    return TABLES[plan.spec.table](plan, frame)
+
+
+def _grid(plan: Plan, frame: pd.DataFrame) -> Table:
+    spec = plan.spec
+    if spec.text:
+        heading, *lines = spec.text
+        return Table(_title(plan, frame), heading, tuple(lines), spec.note)
+    (third,) = {*AXES} - {spec.rows, spec.columns} or {spec.rows}
+    split = third if len(set(frame[third])) > 1 else None
+    labels = [spec.rows, *([split] if split else [])]
+    figures = _figures(plan, frame)
+    columns = [*dict.fromkeys(frame[spec.columns])]
+    rows = []
+    for place in dict.fromkeys(frame[labels].itertuples(index=False, name=None)):
+        named = dict(zip(labels, place, strict=True))
+        fixed = {third: next(iter(frame[third])), **named}
+        cells = [figures.get(_point({**fixed, spec.columns: column}), ()) for column in columns]
+        rows.append((*place, *cells))
+    shown = " / ".join(NAMES.get(metric, metric) for metric in spec.metrics)
+    headings = (*labels, *(f"{column or 'QpiGNN'}" for column in columns))
+    title = f"{_title(plan, frame)}: {shown}"
+    return Table(title, headings, tuple(rows), spec.note)
+
+
+def _title(plan: Plan, frame: pd.DataFrame) -> str:
+    seeds = "" if frame.empty else f", {_count(frame)} seeds"
+    return f"{plan.spec.title} (protocol {plan.protocol}{seeds})"
+
+
+def _count(frame: pd.DataFrame) -> str:
+    counts = frame.groupby([*AXES], sort=False)["seed"].nunique()
+    low, high = int(counts.min()), int(counts.max())
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def _point(place: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(place[axis] for axis in AXES)
+
+
+def _figures(plan: Plan, frame: pd.DataFrame) -> dict[tuple[str, ...], tuple[Shown, ...]]:
+    """Mean and spread of every place, marked as the paper marks them."""
+    metrics = list(plan.spec.metrics)
+    numbers = frame[[*AXES, *metrics]].copy()
+    numbers[metrics] = numbers[metrics].astype(float)
+    groups = numbers.groupby([*AXES], sort=False)
+    means, spreads = groups[metrics].mean(), groups[metrics].std()
+    reached, best = _marks(frame, means)
+    found = {}
+    for place in means.index:
+        found[place] = tuple(
+            Shown(
+                metric,
+                _number(means.loc[place, metric]),
+                _number(spreads.loc[place, metric]),
+                strong=metric == "picp" and place in reached,
+                best=metric == "mpiw" and place in best,
+            )
+            for metric in metrics
+        )
+    return found
+
+
+def _marks(frame: pd.DataFrame, means: pd.DataFrame) -> tuple[set[Any], set[Any]]:
+    """Places that reach the wanted coverage (to two digits), and the narrowest of each data set."""
+    if not {"picp", "mpiw"} <= {*means.columns}:
+        return set(), set()
+    wanted = frame.groupby([*AXES], sort=False)["confidence_level"].first()
+    reached = means[means["picp"].round(2) >= wanted]
+    compete = reached[~reached.index.get_level_values("variant").isin(OWN_UNIT)]
+    if len(set(means.index.get_level_values("variant"))) == 1:
+        return {*reached.index}, set()
+    narrowest = compete["mpiw"].groupby(level=["dataset", "condition"]).idxmin()
+    return {*reached.index}, {*narrowest}
+
+
+def _number(value: Any) -> float | None:
+    return None if pd.isna(value) else float(value)
+
+
+def _headline(plan: Plan, frame: pd.DataFrame) -> Table:
+    """Relative gains over each baseline, averaged over data sets, then over the baselines."""
+    means = frame.groupby(["variant", "dataset"], sort=False)[["picp", "mpiw"]].mean()
+    present = [*dict.fromkeys(frame["variant"])]
+    ours = [name for name in present if name.startswith("QpiGNN")]
+    rivals = [name for name in present if name not in ours]
+    rows: list[tuple[str | tuple[Shown, ...], ...]] = []
+    gains: dict[str, list[tuple[float, float]]] = {name: [] for name in ours}
+    for rival in rivals:
+        line: list[str | tuple[Shown, ...]] = [rival]
+        for name in ours:
+            ratio = means.loc[name] / means.loc[rival] - 1
+            gain = (float(ratio["picp"].mean()), float(ratio["mpiw"].mean()))
+            gains[name].append(gain)
+            line.append(_gain(gain))
+        rows.append(tuple(line))
+    average = [_gain(tuple(np.mean(gains[name], axis=0))) for name in ours]
+    rows.append(("average", *average))
+    title = f"{_title(plan, frame)}: coverage / width"
+    return Table(title, ("against", *ours), tuple(rows), plan.spec.note)
+
+
+def _gain(gain: tuple[float, ...]) -> str:
+    return " / ".join(f"{100 * part:+.0f} %".replace("-", "−") for part in gain)
+
+
+def _size(name: str, protocol: str, metric: str) -> float:
+    sizes = find_dataset(name).sizes
+    assert sizes is not None, name
+    return float(getattr(sizes[protocol], metric))
+
+
+def _statistics(plan: Plan, frame: pd.DataFrame) -> Table:
+    rows: list[tuple[str | tuple[Shown, ...], ...]] = [
+        (name, *((Shown(m, _size(name, plan.protocol, m)),) for m in plan.spec.metrics))
+        for name in plan.spec.datasets
+    ]
+    title = _title(plan, frame)
+    return Table(title, ("dataset", *plan.spec.metrics), tuple(rows), plan.spec.note)
+
+
+TABLES: dict[str, Callable[[Plan, pd.DataFrame], Table]] = {
+    "grid": _grid,
+    "headline": _headline,
+    "statistics": _statistics,
+}
+
+
+def against_paper(plan: Plan, frame: pd.DataFrame) -> pd.DataFrame:
+    """Return ours, the paper's and the difference: a line per place and metric of the facts."""
+    if plan.spec.facts is None:
+        return pd.DataFrame(columns=[*AXES, "metric", "ours", "paper", "difference"])
+    paper = pd.DataFrame(read_facts(plan.spec.facts)).rename(columns={"value": "paper"})
+    paper["paper"] = paper["paper"].astype(float)
+    if plan.spec.table == "statistics":
+        paper["ours"] = [
+            _size(name, plan.protocol, metric)
+            for name, metric in zip(paper["dataset"], paper["metric"], strict=True)
+        ]
+        table = paper
+    else:
+        metrics = list(plan.spec.metrics)
+        long = frame[[*AXES, *metrics]].melt([*AXES], var_name="metric", value_name="ours")
+        long["ours"] = long["ours"].astype(float)
+        means = long.groupby([*AXES, "metric"], sort=False)["ours"].mean().reset_index()
+        table = means.merge(paper, on=[*AXES, "metric"])
+    table["difference"] = table["ours"] - table["paper"]
+    return table[[*AXES, "metric", "ours", "paper", "difference"]]
+
+
+def agreement(differences: pd.DataFrame) -> pd.DataFrame:
+    """Return how near a variant comes to the paper: median and largest |difference|, by metric."""
+    size = differences.assign(difference=differences["difference"].abs())
+    groups = size.groupby(["variant", "metric"], sort=False)["difference"]
+    return groups.agg(["median", "max", "size"]).reset_index()
+
+
+def difference_table(plan: Plan, frame: pd.DataFrame) -> Table:
+    """Return the comparison as a table to show."""
+    differences = against_paper(plan, frame)
+    rows = [
+        (
+            *(str(line[axis]) for axis in AXES),
+            NAMES.get(line["metric"], line["metric"]),
+            *((Shown(line["metric"], line[name]),) for name in ("ours", "paper", "difference")),
+        )
+        for line in differences.to_dict("records")
+    ]
+    lines = [
+        f"{line['variant'] or 'all'} {NAMES.get(line['metric'], line['metric'])} "
+        f"{line['median']:.3f} (largest {line['max']:.3f}, {line['size']} figures)"
+        for line in agreement(differences).to_dict("records")
+    ]
+    headings = (*AXES, "metric", "ours", "paper", "difference")
+    note = f"Median difference without its sign: {'; '.join(lines)}. {plan.spec.note}"
+    return Table(f"{_title(plan, frame)}, beside the paper", headings, tuple(rows), note)

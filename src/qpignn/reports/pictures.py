@@ -1,0 +1,226 @@
+"""Pictures of the paper, from the rows of their cells: in print, and without colour alone."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from qpignn.experiments.plan import Plan
+from qpignn.intervals import Intervals
+from qpignn.reports.figures import draw_band
+from qpignn.reports.paper import against_paper
+
+# hues apart for the colour-blind (Okabe and Ito), each with a marker and a dash of its own
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f")
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
+DASHES = ("-", "--", "-.", ":")
+
+
+def draw(plan: Plan, frame: pd.DataFrame) -> Figure:
+    """Return a spec's picture."""
+    assert plan.spec.picture is not None
+    figure = PICTURES[plan.spec.picture](plan, frame)
+    figure.suptitle(f"{plan.spec.title} (protocol {plan.protocol})", fontsize="medium")
+    return figure
+
+
+def _new(width: float, height: float) -> Figure:
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _style(i: int) -> dict[str, Any]:
+    return {"color": COLORS[i % len(COLORS)], "marker": MARKERS[i % len(MARKERS)]}
+
+
+def _bands(plan: Plan, frame: pd.DataFrame) -> Figure:
+    """A row a data set, a column a model; every test node's interval, by its target."""
+    datasets, variants = ([*dict.fromkeys(frame[axis])] for axis in ("dataset", "variant"))
+    figure = _new(2.6 * len(variants), 1.9 * len(datasets) + 0.5)
+    axes = figure.subplots(len(datasets), len(variants), squeeze=False, sharey="row")
+    places = frame.drop_duplicates(["dataset", "variant"]).set_index(["dataset", "variant"])
+    for (i, dataset), (j, variant) in itertools.product(enumerate(datasets), enumerate(variants)):
+        panel = axes[i, j]
+        if (dataset, variant) in places.index:
+            row = places.loc[(dataset, variant)]
+            nodes = {name: np.array(values) for name, values in row["intervals"].items()}
+            truth = nodes.pop("y")
+            draw_band(panel, truth, Intervals(**nodes, confidence_level=row["confidence_level"]))
+            room = 0.6 * (truth.max() - truth.min())  # an absurd width would hide the others
+            panel.set_ylim(truth.min() - room, truth.max() + room)
+            panel.set_xlabel(f"PICP {row['picp']:.2f}, MPIW {row['mpiw']:.2f}", fontsize="small")
+        panel.set_xticks([])
+        panel.tick_params(labelsize="small")
+        if i == 0:
+            panel.set_title(variant, fontsize="medium")
+        if j == 0:
+            panel.set_ylabel(dataset)
+    handles, labels = axes[0, 0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    return figure
+
+
+def _radar(plan: Plan, frame: pd.DataFrame) -> Figure:
+    """One star for coverage and one for width; a line for each graph trained on."""
+    spokes = [*dict.fromkeys(frame["dataset"])]
+    angles = np.linspace(0, 2 * np.pi, len(spokes), endpoint=False)
+    means = frame.groupby(["condition", "dataset"], sort=False)[["picp", "mpiw"]].mean()
+    figure = _new(10, 5.2)
+    for place, metric in enumerate(("picp", "mpiw")):
+        panel = figure.add_subplot(1, 2, place + 1, projection="polar")
+        for i, source in enumerate(dict.fromkeys(frame["condition"])):
+            values = means.loc[source].reindex(spokes)[metric].to_numpy()
+            around = np.append(angles, angles[0]), np.append(values, values[0])
+            panel.plot(*around, linestyle=DASHES[i % 4], label=source, **_style(i))
+        panel.set_xticks(angles, [f"on {name}" for name in spokes])
+        panel.set_ylim(bottom=0)
+        words = {"picp": "coverage (PICP)", "mpiw": "mean width (MPIW), in train ranges"}
+        panel.set_title(words[metric], pad=18)
+        if metric == "picp":
+            panel.set_ylim(top=1)
+            circle = np.linspace(0, 2 * np.pi, 200)
+            panel.plot(circle, np.full(200, 0.9), color="gray", linewidth=0.8, label="wanted")
+            handles, labels = panel.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False)
+    return figure
+
+
+def _scatter(plan: Plan, frame: pd.DataFrame) -> Figure:
+    """A point for each variant and data set, and a large one for the variant's mean."""
+    figure = _new(8.5, 5.5)
+    axes = figure.add_subplot()
+    for i, (variant, part) in enumerate(frame.groupby("variant", sort=False)):
+        points = part.groupby("dataset", sort=False)[["picp", "mpiw"]].mean()
+        style = _style(i)
+        axes.plot(points["mpiw"], points["picp"], linestyle="", markersize=4, alpha=0.45, **style)
+        middle = points.mean()
+        axes.plot(
+            *(middle["mpiw"], middle["picp"]),
+            linestyle="",
+            markersize=11,
+            markeredgecolor="black",
+            label=variant,
+            **style,
+        )
+    axes.axhline(0.9, color="gray", linewidth=0.8, dashes=(6, 3))
+    axes.set_xscale("symlog", linthresh=0.1)
+    axes.set_xlim(left=-0.005)
+    axes.set_xlabel("mean width (MPIW), in train ranges")
+    axes.set_ylabel("coverage (PICP)")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside right center", frameon=False)
+    return figure
+
+
+def _trajectories(plan: Plan, frame: pd.DataFrame) -> Figure:
+    """A walk for each data set through coverage, width and loss, from a cross to a dot."""
+    figure = _new(9, 6.5)
+    axes = figure.add_subplot(projection="3d")
+    for i, row in enumerate(frame.drop_duplicates("dataset").to_dict("records")):
+        walk = row["history"]
+        width, loss = np.array(walk["width"]), np.array(walk["loss"])
+        loss = loss / max(abs(loss[0]), 1e-12)  # losses of several members are sums
+        color = COLORS[i % len(COLORS)]
+        dash = DASHES[(i // len(COLORS) + 1) % len(DASHES)]
+        axes.plot(walk["coverage"], width, loss, dash, color=color, linewidth=1.2)
+        start, end = (walk["coverage"][k] for k in (0, -1))
+        axes.plot([start], [width[0]], [loss[0]], "x", color=color)
+        axes.plot(
+            *([end], [width[-1]], [loss[-1]]),
+            marker=MARKERS[i % len(MARKERS)],
+            color=color,
+            linestyle="",
+            label=row["dataset"],
+        )
+    axes.set_xlabel("coverage")
+    axes.set_ylabel("width, in the net's unit")
+    axes.set_zlabel("loss / first loss")
+    figure.legend(loc="outside right center", frameon=False)
+    return figure
+
+
+def _lambda_curve(plan: Plan, frame: pd.DataFrame) -> Figure:
+    """Coverage and width against λ, with their spread, and what theory says."""
+    figure = _new(9, 3.8)
+    panels = figure.subplots(1, 2)
+    groups = frame.groupby("lambda_found")[["picp", "mpiw"]]
+    means, spreads = groups.mean(), groups.std().fillna(0)
+    level = frame["confidence_level"].iloc[0]
+    for panel, metric in zip(panels, ("picp", "mpiw"), strict=True):
+        low, high = (means[metric] + sign * spreads[metric] for sign in (-1, 1))
+        panel.fill_between(means.index, low, high, color=COLORS[0], alpha=0.2)
+        panel.plot(means.index, means[metric], label="measured", **_style(0))
+        panel.set_xlabel("λ")
+        panel.spines[["top", "right"]].set_visible(False)
+    if plan.protocol == "corrected":
+        lambdas = np.linspace(0, 0.5, 50)
+        panels[0].plot(lambdas, 1 - 2 * lambdas, ":", color="black", label="1 − 2λ (theory)")
+    panels[0].axhline(level, color="gray", linewidth=0.8, dashes=(6, 3), label="wanted")
+    panels[0].set_ylabel("coverage (PICP)")
+    panels[1].set_ylabel("mean width (MPIW), in train ranges")
+    panels[0].legend(frameon=False)
+    return figure
+
+
+def _best_lambda(plan: Plan, frame: pd.DataFrame) -> Figure:
+    """Each data set's λ, ours with its spread and the paper's."""
+    groups = frame.assign(lam=frame["lambda_found"].astype(float)).groupby("dataset", sort=False)
+    means, spreads = groups["lam"].mean(), groups["lam"].std().fillna(0)
+    place = np.arange(len(means))
+    figure = _new(9, 4)
+    axes = figure.add_subplot()
+    axes.errorbar(place, means, yerr=spreads, linestyle="", capsize=3, label="ours", **_style(0))
+    facts = against_paper(plan, frame)
+    paper = facts[facts["metric"] == "lambda_found"].set_index("dataset")["paper"]
+    axes.plot(place, paper.reindex(means.index), linestyle="", label="paper", **_style(1))
+    axes.axhline(0.05, color="gray", linewidth=0.8, dashes=(6, 3), label="α/2")
+    axes.set_xticks(place, means.index, rotation=45, ha="right")
+    axes.set_yscale("log")
+    axes.set_ylabel("λ")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside right center", frameon=False)
+    return figure
+
+
+def _coverage_error(plan: Plan, frame: pd.DataFrame) -> Figure:
+    """Mean error of coverage against nodes, both in logarithms, and a slope of −1/2."""
+    sizes = frame["options"].map(lambda options: options["nodes"])
+    means = frame.assign(nodes=sizes).groupby(["dataset", "nodes"], sort=True)["coverage_error"]
+    errors = means.mean()
+    figure = _new(7.5, 4.5)
+    axes = figure.add_subplot()
+    for i, dataset in enumerate(dict.fromkeys(frame["dataset"])):
+        part = errors.loc[dataset]
+        axes.plot(part.index, part, linestyle=DASHES[i % 4], label=dataset, **_style(i))
+    nodes = np.array(sorted(set(sizes)), dtype=float)
+    first = float(errors.groupby(level="nodes").mean().iloc[0])
+    axes.plot(nodes, first * (nodes / nodes[0]) ** -0.5, color="gray", label="slope −1/2")
+    # what a method of exactly the wanted coverage would show on so few test nodes
+    level = float(frame["confidence_level"].iloc[0])
+    chance = np.sqrt(2 / np.pi * level * (1 - level) / (0.2 * nodes))
+    axes.plot(nodes, chance, ":", color="black", label="chance in the test nodes alone")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlabel("nodes")
+    axes.set_ylabel("mean |PICP − wanted|")
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.legend(loc="outside right center", frameon=False)
+    return figure
+
+
+PICTURES: dict[str, Callable[[Plan, pd.DataFrame], Figure]] = {
+    "bands": _bands,
+    "radar": _radar,
+    "scatter": _scatter,
+    "trajectories": _trajectories,
+    "lambda_curve": _lambda_curve,
+    "best_lambda": _best_lambda,
+    "coverage_error": _coverage_error,
+}

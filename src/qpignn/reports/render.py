@@ -1,0 +1,100 @@
+"""A table as text: Markdown, LaTeX or JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+
+from qpignn.reports.paper import NUMBERS, Shown, Table
+
+Place = str | tuple[Shown, ...]
+SPECIAL = {letter: f"\\{letter}" for letter in "%_&#"}
+SPECIAL |= {"±": r"$\pm$", "−": "$-$", "λ": r"$\lambda$", "α": r"$\alpha$", "|": "$|$"}
+SPECIAL |= {"√": r"$\surd$", "×": r"$\times$", "–": "--"}
+
+
+def to_markdown(table: Table) -> str:
+    """Bold: the wanted coverage is reached; underlined: the narrowest of those."""
+    lines = [f"**{table.title}**", "", _bar(table.headings), _bar(["---"] * len(table.headings))]
+    lines += [_bar([_words(place, _mark_markdown) for place in row]) for row in table.rows]
+    return "\n".join([*lines, *(["", table.note] if table.note else [])]) + "\n"
+
+
+def _bar(places: list[str] | tuple[str, ...]) -> str:
+    return f"| {' | '.join(place.replace('|', chr(92) + '|') for place in places)} |"
+
+
+def to_latex(table: Table) -> str:
+    """For the booktabs package; bold and underlined as in Markdown."""
+    lines = [
+        r"\begin{table}",
+        r"\centering",
+        rf"\caption{{{_latex(table.title)}}}",
+        rf"\begin{{tabular}}{{{'l' * len(table.headings)}}}",
+        r"\toprule",
+        " & ".join(_latex(heading) for heading in table.headings) + r" \\",
+        r"\midrule",
+    ]
+    for row in table.rows:
+        lines.append(" & ".join(_words(place, _mark_latex, _latex) for place in row) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    lines += [rf"\par {_latex(table.note)}"] if table.note else []
+    return "\n".join([*lines, r"\end{table}"]) + "\n"
+
+
+def to_json(table: Table) -> str:
+    """All figures, unrounded, with their marks."""
+    rows = [
+        [place if isinstance(place, str) else [asdict(part) for part in place] for place in row]
+        for row in table.rows
+    ]
+    document = {"title": table.title, "headings": table.headings, "rows": rows, "note": table.note}
+    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+
+
+FORMATS: dict[str, Callable[[Table], str]] = {
+    "md": to_markdown,
+    "latex": to_latex,
+    "json": to_json,
+}
+
+
+def _words(
+    place: Place, mark: Callable[[str, Shown], str], plain: Callable[[str], str] = str
+) -> str:
+    if isinstance(place, str):
+        return plain(place)
+    return " / ".join(_figure(part, mark, plain) for part in place) or "–"
+
+
+def _figure(part: Shown, mark: Callable[[str, Shown], str], plain: Callable[[str], str]) -> str:
+    if part.mean is None:
+        return "–"
+    mean = mark(plain(digits(part.mean, part.metric)), part)
+    return mean if part.spread is None else mean + plain(f" ± {digits(part.spread, part.metric)}")
+
+
+def digits(value: float, metric: str = "") -> str:
+    """Three decimals, fewer for large numbers, none for counts."""
+    if metric in NUMBERS or abs(value) >= 1000:
+        text = f"{value:,.0f}"
+    elif abs(value) >= 10:
+        text = f"{value:.1f}"
+    else:
+        text = f"{value:.3f}"
+    return text.replace("-", "−")
+
+
+def _mark_markdown(text: str, part: Shown) -> str:
+    text = f"<u>{text}</u>" if part.best else text
+    return f"**{text}**" if part.strong else text
+
+
+def _mark_latex(text: str, part: Shown) -> str:
+    text = rf"\underline{{{text}}}" if part.best else text
+    return rf"\textbf{{{text}}}" if part.strong else text
+
+
+def _latex(text: str) -> str:
+    return "".join(SPECIAL.get(letter, letter) for letter in text)
