@@ -35,7 +35,8 @@ def list_specs(as_json: Json = False) -> None:
     from qpignn.paper import specs
 
     def line(spec: Spec) -> dict[str, Any]:
-        cells = len(spec.datasets) * len(spec.variants) * len(spec.conditions) * spec.seeds
+        runs = sum(min(spec.seeds, v.seeds or spec.seeds) for v in spec.variants)
+        cells = len(spec.datasets) * len(spec.conditions) * runs
         kind = "figure" if spec.picture else "table"
         about = {"name": spec.name, "kind": kind, "place": spec.place, "title": spec.title}
         return {**about, "seeds": spec.seeds, "cells": cells, "paper": spec.facts is not None}

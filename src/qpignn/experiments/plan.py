@@ -83,7 +83,7 @@ def make_plan(
             Planned(
                 dataset, variant.label, condition.label, Cell(dataset, variant.method, seed, **what)
             )
-            for seed in range(count)
+            for seed in range(min(count, variant.seeds or count))
         ]
     missing = tuple(f"{name} ({reason})" for name, reason in reasons.items() if reason)
     return Plan(spec, protocol, tuple(here), missing, tuple(cells))

@@ -24,12 +24,14 @@ class Variant:
         method: a name of the catalog.
         corrected, published: settings under each protocol; a mapping as a value gives one for
             each data set; None leaves the variant out there.
+        seeds: at most so many, for a variant that costs many fits.
     """
 
     label: str
     method: str
     corrected: Mapping[str, Any] | None = field(default_factory=dict)
     published: Mapping[str, Any] | None = field(default_factory=dict)
+    seeds: int | None = None
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """A linear against a squared price of width."""
 
-from qpignn.paper.spec import REAL, SYNTHETIC, Spec, Variant, best_lambdas
+from qpignn.paper.spec import REAL, SYNTHETIC, Spec, Variant
+from qpignn.paper.variants import BEST
 
-BEST = best_lambdas()
 SPEC = Spec(
     name="width_penalty",
     title="L1 against L2 width penalty, each at its tuned λ",
@@ -14,6 +14,7 @@ SPEC = Spec(
             "qpignn",
             {"lambda_width": "tuned", "width": form},
             {"lambda_width": BEST, "width": form},
+            seeds=3,
         )
         for form in ("l1", "l2")
     ),

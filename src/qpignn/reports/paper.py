@@ -119,14 +119,14 @@ def _grid(plan: Plan, frame: pd.DataFrame) -> Table:
 
 
 def _title(plan: Plan, frame: pd.DataFrame) -> str:
-    seeds = "" if frame.empty else f", {_count(frame)} seeds"
+    seeds = "" if frame.empty else f", {_count(frame)}"
     return f"{plan.spec.title} (protocol {plan.protocol}{seeds})"
 
 
 def _count(frame: pd.DataFrame) -> str:
     counts = frame.groupby([*AXES], sort=False)["seed"].nunique()
     low, high = int(counts.min()), int(counts.max())
-    return str(low) if low == high else f"{low} to {high}"
+    return f"{high} seed{'s' * (high > 1)}" if low == high else f"{low} to {high} seeds"
 
 
 def _point(place: Mapping[str, Any]) -> tuple[str, ...]:
