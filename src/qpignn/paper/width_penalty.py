@@ -3,20 +3,15 @@
 from qpignn.paper.spec import REAL, SYNTHETIC, Spec, Variant
 from qpignn.paper.variants import BEST
 
+L2 = {"width": "l2"}
 SPEC = Spec(
     name="width_penalty",
     title="L1 against L2 width penalty, each at its tuned λ",
     place="appendix F",
     datasets=(*SYNTHETIC, *REAL),
-    variants=tuple(
-        Variant(
-            form.upper(),
-            "qpignn",
-            {"lambda_width": "tuned", "width": form},
-            {"lambda_width": BEST, "width": form},
-            seeds=3,
-        )
-        for form in ("l1", "l2")
+    variants=(
+        Variant("L1", "qpignn", {"lambda_width": "tuned"}, {"lambda_width": BEST}, seeds=3),
+        Variant("L2", "qpignn", {"lambda_width": "tuned", **L2}, {"lambda_width": BEST, **L2}, 3),
     ),
     facts="width_penalty",
 )
