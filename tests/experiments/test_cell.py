@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,9 @@ from qpignn.training.history import History
 FAST = {"epochs": 3}
 COLUMNS = [
     *("dataset", "method", "seed", "protocol", "view", "split", "confidence_level"),
-    *("lambda_width", "n_train", "n_test", "picp", "mpiw", "mpiw_raw", "nmpiw", "mpe"),
-    *("sharpness", "winkler", "cwc", "mpiw_limit", "fit_seconds", "parameters"),
+    *("source", "damage", "options", "lambda_width", "lambda_found", "n_train", "n_test"),
+    *("picp", "mpiw", "mpiw_raw", "nmpiw", "mpe", "sharpness", "winkler", "winkler_one", "cwc"),
+    *("mpiw_limit", "fit_seconds", "peak_mb", "parameters"),
 ]
 
 
@@ -61,9 +63,38 @@ def test_every_view_and_split_runs(view: str, split: str) -> None:
 
 def test_equal_cells_give_equal_rows() -> None:
     first, second = (Cell("basic", "qpignn", 2, settings=FAST).run() for _ in range(2))
-    first.pop("fit_seconds")
-    second.pop("fit_seconds")
+    for row in (first, second):
+        del row["fit_seconds"], row["peak_mb"]
     assert first == second
+
+
+def test_fitted_on_one_data_set_and_judged_on_another() -> None:
+    row = Cell("er", "qpignn", 0, source="tree", settings=FAST).run()
+    tree = split_nodes(load_dataset("tree"), test=0.2, seed=0)
+    assert row["n_train"] == int(tree.train_mask.sum())
+    assert row["n_test"] == 200
+    known = tree.y[tree.train_mask]
+    assert row["mpiw_raw"] / row["mpiw"] == pytest.approx(float(known.max() - known.min()))
+    assert row["mpiw_limit"] is None  # the noise law is of other nodes
+
+
+@pytest.mark.parametrize("protocol", ["corrected", "published"])
+def test_damage_options_and_what_is_kept(protocol: str) -> None:
+    plain = Cell("basic", "sqr", 0, protocol, options={"nodes": 100}, settings=FAST)
+    row = plain.run()
+    assert (row["n_train"], row["n_test"]) == (80, 20)
+    damaged = replace(plain, damage={"target_noise": 2.0}, keep=("history", "intervals")).run()
+    assert damaged["mpiw_raw"] > 1.5 * row["mpiw_raw"]  # it learns from noisier targets
+    assert damaged["history"]["epoch"] == [0, 1, 2]
+    assert len(damaged["history"]["loss"]) == 3
+    kept = damaged["intervals"]
+    assert kept["y"] == sorted(kept["y"])
+    inside = [a <= y <= b for y, a, b in zip(kept["y"], kept["lower"], kept["upper"], strict=True)]
+    assert sum(inside) / 20 == pytest.approx(damaged["picp"])
+    published = protocol == "published"
+    # the published noise is on what is trained on; otherwise the judged targets have it too
+    same = kept["y"] == replace(plain, keep=("intervals",)).run()["intervals"]["y"]
+    assert same == published
 
 
 def test_the_key_changes_with_whatever_changes_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,8 +105,11 @@ def test_the_key_changes_with_whatever_changes_the_row(monkeypatch: pytest.Monke
         Cell("basic", "qpignn", 0, view="isolated"),
         Cell("basic", "qpignn", 0, confidence_level=0.8),
         Cell("basic", "qpignn", 0, settings=FAST),
+        Cell("basic", "qpignn", 0, source="er"),
+        Cell("basic", "qpignn", 0, options={"nodes": 50}),
+        Cell("basic", "qpignn", 0, damage={"edge_dropout": 0.1}),
     ]
-    assert len({base.key(), *(other.key() for other in others)}) == 6
+    assert len({base.key(), *(other.key() for other in others)}) == 9
     assert base.key() == Cell("basic", "qpignn", 0).key()
     before = base.key()
     monkeypatch.setattr(cells, "code_digest", lambda: "other code")
@@ -87,7 +121,8 @@ def test_a_change_in_any_room_that_computes_makes_rows_stale(tmp_path: Path) -> 
     shutil.copytree(source, copy)
     before = digest_of(copy)
     assert before == digest_of(source)
-    for shown in ("cli/compare.py", "reports/tables.py"):
+    shows = ("cli/compare.py", "reports/tables.py", "paper/main.py", "experiments/run.py")
+    for shown in shows:
         (copy / shown).write_text("# another look")
     assert digest_of(copy) == before
     for room in ("randomness.py", "experiments/published.py", "data/split.py", "nn/heads.py"):

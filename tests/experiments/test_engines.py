@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qpignn.errors import SettingError, UnknownNameError
+from qpignn.experiments import engines
+from qpignn.experiments.cell import Cell
+from qpignn.experiments.engines import DIED, run_all
+
+MEASURED = ("fit_seconds", "peak_mb")
+
+
+def cells(count: int, **settings: Any) -> list[Cell]:
+    fast = {"epochs": 2, **settings}
+    return [Cell("basic", "sqr", i, settings=fast, options={"nodes": 60}) for i in range(count)]
+
+
+def rows(engine: str, jobs: int = 2, count: int = 3) -> list[dict[str, Any]]:
+    done = list(run_all(cells(count), engine=engine, jobs=jobs))
+    assert [error for *_, error in done] == [None] * count
+    found = sorted((row for _, row, _ in done if row), key=lambda row: row["seed"])
+    return [{k: v for k, v in row.items() if k not in MEASURED} for row in found]
+
+
+def test_processes_and_a_local_ray_cluster_give_the_rows_of_this_process() -> None:
+    here = rows("processes", jobs=1)
+    assert rows("processes") == here
+    pytest.importorskip("ray", reason="the extra 'ray' is not installed")
+    assert rows("ray") == here
+
+
+def test_ray_reports_what_fails() -> None:
+    pytest.importorskip("ray", reason="the extra 'ray' is not installed")
+    ((_, row, error),) = run_all(cells(1, lr=1e30), engine="ray", jobs=1)
+    assert row is None
+    assert str(error).startswith("TrainingError")
+
+
+class Deadly(Cell):
+    """Kills the process it runs in, always or (with a file to remember by) once."""
+
+    def run(self) -> dict[str, Any]:
+        marker = Path(self.settings["marker"]) if "marker" in self.settings else None
+        if marker is None or not marker.exists():
+            if marker is not None:
+                marker.touch()
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {"seed": self.seed}
+
+
+def test_a_process_that_dies_costs_its_cell_only(tmp_path: Path) -> None:
+    unlucky = Deadly("basic", "sqr", 7, settings={"marker": str(tmp_path / "died")})
+    work = [*cells(2), Deadly("basic", "sqr", 8), unlucky, *cells(4)[2:]]
+    done = {cell.seed: (row, error) for cell, row, error in run_all(work, jobs=2)}
+    assert done[8] == (None, DIED)  # it died again when tried again
+    assert done[7] == ({"seed": 7}, None)  # tried again, it lived
+    assert all(done[seed][1] is None for seed in range(4))
+
+
+def test_unknown_engines_and_ray_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UnknownNameError, match="unknown engine 'rays': did you mean ray"):
+        run_all([], engine="rays")
+    monkeypatch.setitem(__import__("sys").modules, "ray", None)
+    with pytest.raises(SettingError, match=r"pip install \"qpignn\[ray\]\""):
+        list(engines.run_all(cells(1), engine="ray"))

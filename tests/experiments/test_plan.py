@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from qpignn.errors import SettingError, UnknownNameError
+from qpignn.experiments.plan import make_plan, shared_cells
+from qpignn.paper.spec import Condition, Spec, Variant
+
+SPEC = Spec(
+    name="small",
+    title="A small table",
+    place="nowhere",
+    datasets=("basic", "er"),
+    variants=(
+        Variant("one", "qpignn", {"lambda_width": {"basic": 0.1, "er": 0.2}}, None),
+        Variant("other", "sqr", seeds=1),
+    ),
+    conditions=(Condition("calm"), Condition("rough", {"damage": {"edge_dropout": 0.5}})),
+    seeds=2,
+)
+
+
+def test_every_combination_is_a_cell_in_its_place() -> None:
+    plan = make_plan(SPEC)
+    assert len(plan.cells) == 2 * 2 * (2 + 1)
+    first, *_, last = plan.cells
+    assert (first.dataset, first.variant, first.condition) == ("basic", "one", "calm")
+    assert first.cell.settings == {"lambda_width": 0.1}
+    assert last.cell.damage == {"edge_dropout": 0.5}
+    assert {p.cell.settings["lambda_width"] for p in plan.cells if p.variant == "one"} == {0.1, 0.2}
+    assert len(make_plan(SPEC, seeds=5).cells) == 2 * 2 * (5 + 1)
+
+
+def test_protocols_are_never_mixed() -> None:
+    plan = make_plan(SPEC, "published")
+    assert {p.variant for p in plan.cells} == {"other"}
+    assert {(p.cell.protocol, p.cell.view) for p in plan.cells} == {("published", "isolated")}
+
+
+def test_tables_that_share_cells_share_the_work() -> None:
+    wider = replace(SPEC, name="wider", seeds=3)
+    both = shared_cells([make_plan(SPEC), make_plan(wider)])
+    assert len(both) == len(make_plan(wider).cells)
+
+
+def test_quick_is_one_seed_of_two_epochs_on_two_data_sets() -> None:
+    wide = replace(SPEC, datasets=("basic", "er", "ba"))
+    plan = make_plan(wide, quick=True)
+    assert {p.cell.seed for p in plan.cells} == {0}
+    assert {p.dataset for p in plan.cells} == {"basic", "er"}
+    assert {p.cell.settings["epochs"] for p in plan.cells} == {2}
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"datasets": ("basics",)}, "unknown data set 'basics': did you mean basic"),
+        ({"metrics": ("picpp",)}, "unknown metric 'picpp': did you mean picp"),
+        ({"variants": (Variant("x", "sqrr"),)}, "unknown method 'sqrr': did you mean sqr"),
+        (
+            {"variants": (Variant("x", "sqr", {"epoch": 3}),)},
+            "unknown setting of sqr 'epoch': did you mean epochs",
+        ),
+        (
+            {"conditions": (Condition("x", {"splits": "degree"}),)},
+            "unknown field of a cell 'splits': did you mean split",
+        ),
+        ({"rows": "datasets"}, "unknown axis 'datasets': did you mean dataset"),
+    ],
+)
+def test_names_that_are_not_there_are_found_before_anything_trains(
+    change: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UnknownNameError, match=words):
+        make_plan(replace(SPEC, **change))
+
+
+def test_two_variants_of_one_label() -> None:
+    with pytest.raises(SettingError, match="expected variants of different labels"):
+        make_plan(replace(SPEC, variants=(Variant("x", "sqr"), Variant("x", "rqr"))))

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from qpignn.data.catalog import BENCHMARK, PROTOCOLS
+from qpignn.experiments.plan import METRICS, check_spec
+from qpignn.paper import find_spec, specs
+from qpignn.paper.spec import REAL, SYNTHETIC, Spec, best_lambdas, read_facts
+from qpignn.reports.paper import TABLES
+from qpignn.reports.pictures import PICTURES
+
+HERE = Path(find_spec.__code__.co_filename).parent
+WANTED = {  # what the paper has
+    *("main", "headline", "mpe_cwc", "sharpness_winkler", "robustness", "exchangeability"),
+    *("structural_shift", "rqr_loss", "target_coverage", "lambda_opt", "width_penalty"),
+    *("ablation_synthetic", "ablation_real", "coverage_error", "datasets", "baselines"),
+    *("resources", "trajectories_synthetic", "trajectories_real", "bands_synthetic", "bands_real"),
+    *("shift_radar", "ablation_scatter", "lambda_curve", "lambda_best"),
+}
+
+
+def test_all_tables_and_figures_are_there() -> None:
+    assert set(specs()) == WANTED
+    assert {*SYNTHETIC, *REAL} == set(BENCHMARK)
+
+
+@pytest.mark.parametrize("spec", specs().values(), ids=specs())
+def test_a_spec_is_short_and_names_what_exists(spec: Spec) -> None:
+    check_spec(spec)
+    assert spec.table in TABLES
+    assert spec.picture is None or spec.picture in PICTURES
+    assert len((HERE / f"{spec.name}.py").read_text().splitlines()) <= 40
+    labels = {variant.label for variant in spec.variants}
+    if spec.facts:
+        facts = read_facts(spec.facts)
+        assert {row["dataset"] for row in facts} <= {*spec.datasets}
+        assert {row["metric"] for row in facts} <= {*spec.metrics} <= {*METRICS}
+        assert {row["condition"] for row in facts} <= {c.label for c in spec.conditions}
+        left_out = {row["variant"] for row in facts} - labels - {""}
+        assert left_out <= {"CP"}  # a resource row of the paper that no other table has
+
+
+def test_specs_import_no_torch() -> None:
+    code = "import sys; from qpignn.paper import specs; specs(); assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_facts_by_hand() -> None:
+    main = {(r["variant"], r["dataset"], r["metric"]): r["value"] for r in read_facts("main")}
+    assert main["SQR", "basic", "picp"] == "0.85"
+    assert main["CF-GNN", "ba", "mpiw"] == "68.27"
+    assert best_lambdas()["unemployment"] == 0.193
+    assert len(best_lambdas()) == 19
+
+
+def test_every_variant_lives_under_a_protocol() -> None:
+    for spec in specs().values():
+        for variant in spec.variants:
+            assert any(getattr(variant, protocol) is not None for protocol in PROTOCOLS)
