@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from qpignn.paper.spec import Spec
 
 app = typer.Typer(name="paper", help="Every table and figure of the paper.", no_args_is_help=True)
-Name = Annotated[str, typer.Argument(help="See `qpignn paper list`; run also takes all.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        help="See `qpignn paper list`; or a Python file with a SPEC; run also takes all."
+    ),
+]
 Protocol = Annotated[str, typer.Option(help="corrected or published.")]
 Seeds = Annotated[int | None, typer.Option(help="How many seeds; default the table's own.")]
 Quick = Annotated[
@@ -112,7 +117,7 @@ def show(
     frame = frame_of(plan, _rows([plan], out))
     if len(frame) < len(plan.cells):
         say(f"{len(frame)} of {len(plan.cells)} cells are in {results_file(out)}")
-    if frame.empty and plan.cells:
+    if frame.empty and plan.spec.variants:
         raise SettingError(f"nothing to show yet; first qpignn paper run {name}")
     table = difference_table(plan, frame) if against_paper else make_table(plan, frame)
     typer.echo(write(table), nl=False)
@@ -143,7 +148,7 @@ def _write(plans: Sequence[Plan], rows: dict[str, dict[str, Any]], to: Path) -> 
     written = []
     for plan in plans:
         frame = frame_of(plan, rows)
-        if frame.empty and plan.cells:
+        if frame.empty and plan.spec.variants:
             say(f"no rows for {plan.spec.name}")
             continue
         start = f"{plan.spec.name}.{plan.protocol}"

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from pathlib import Path
 from pkgutil import iter_modules
+from runpy import run_path
 
-from qpignn.errors import one_of
+from qpignn.errors import ReadError, one_of
 from qpignn.paper.spec import Spec
 
 HELPERS = ("spec", "variants")
@@ -28,5 +30,15 @@ def specs() -> dict[str, Spec]:
 
 
 def find_spec(name: str) -> Spec:
-    """Return a spec, or raise with the nearest names."""
-    return specs()[one_of("table or figure", name, specs())]
+    """Return a spec by name, or that of a Python file of the user's own; else raise.
+
+    A file is run to be read, as any Python file is: only name one you trust.
+    """
+    if not name.endswith(".py"):
+        return specs()[one_of("table or figure", name, specs())]
+    if not Path(name).is_file():
+        raise ReadError(f"{name}: expected a Python file with a SPEC, got no file")
+    spec = run_path(name).get("SPEC")
+    if not isinstance(spec, Spec):
+        raise ReadError(f"{name}: expected a Python file with a SPEC, got {spec!r} for it")
+    return spec

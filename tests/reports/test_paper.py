@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from qpignn.experiments.plan import Plan, make_plan
+from qpignn.paper import find_spec
+from qpignn.paper.spec import Condition, Spec, Variant
+from qpignn.reports.paper import (
+    Shown,
+    Table,
+    against_paper,
+    agreement,
+    difference_table,
+    frame_of,
+    make_table,
+)
+from qpignn.reports.render import to_json, to_latex, to_markdown
+
+SPEC = Spec(
+    name="small",
+    title="A small table",
+    place="nowhere",
+    datasets=("er", "ba"),
+    variants=(Variant("SQR", "sqr"), Variant("RQR", "rqr"), Variant("CF-GNN", "cfgnn")),
+    seeds=2,
+    facts="main",
+)
+
+
+def rows(plan: Plan, figures: dict[tuple[str, str], tuple[float, float]]) -> dict[str, Any]:
+    """Two seeds, a hundredth apart in coverage."""
+    found = {}
+    for planned in plan.cells:
+        picp, mpiw = figures[planned.dataset, planned.variant]
+        found[planned.cell.key()] = {
+            "seed": planned.cell.seed,
+            "confidence_level": planned.cell.confidence_level,
+            "picp": picp + 0.01 * planned.cell.seed,
+            **{"mpiw": mpiw, "mpiw_raw": 10 * mpiw, "winkler": 2.0, "winkler_one": 1.0},
+        }
+    return found
+
+
+FIGURES = {
+    ("er", "SQR"): (0.95, 0.4),
+    ("er", "RQR"): (0.92, 0.3),
+    ("er", "CF-GNN"): (0.5, 0.1),  # the narrowest, but it does not cover
+    ("ba", "SQR"): (0.7, 0.2),
+    ("ba", "RQR"): (0.8, 0.3),
+    ("ba", "CF-GNN"): (0.93, 0.5),
+}
+
+
+def table_of(spec: Spec, protocol: str = "corrected") -> tuple[Plan, pd.DataFrame, Table]:
+    plan = make_plan(spec, protocol)
+    frame = frame_of(plan, rows(plan, FIGURES))
+    return plan, frame, make_table(plan, frame)
+
+
+def test_means_spreads_and_marks_by_hand() -> None:
+    _, _, table = table_of(SPEC)
+    assert table.headings == ("dataset", "SQR", "RQR", "CF-GNN")
+    er, ba = table.rows
+    assert er[0] == "er"
+    picp, mpiw = er[2]
+    assert picp == Shown("picp", pytest.approx(0.925), pytest.approx(0.005**0.5 / 10), strong=True)
+    assert (mpiw.mean, mpiw.best) == (0.3, True)
+    assert [place[0].strong for place in er[1:]] == [True, True, False]
+    assert [place[1].best for place in er[1:]] == [False, True, False]
+    assert [place[1].best for place in ba[1:]] == [False, False, False]  # CF-GNN is on its own
+    assert "2 seeds" in table.title
+
+
+def test_a_method_alone_is_not_called_the_narrowest() -> None:
+    _, _, table = table_of(replace(SPEC, variants=SPEC.variants[:1]))
+    assert not table.rows[0][1][1].best
+
+
+def test_rows_of_a_third_axis() -> None:
+    spec = replace(SPEC, conditions=(Condition("a"), Condition("b", {"split": "degree"})))
+    _, _, table = table_of(spec)
+    assert table.headings[:2] == ("dataset", "condition")
+    assert [row[:2] for row in table.rows] == [("er", "a"), ("er", "b"), ("ba", "a"), ("ba", "b")]
+
+
+def test_rows_that_are_missing_leave_a_gap() -> None:
+    plan = make_plan(SPEC)
+    some = rows(plan, FIGURES)
+    for planned in plan.cells:
+        if (planned.dataset, planned.variant) == ("ba", "SQR"):
+            del some[planned.cell.key()]
+    table = make_table(plan, frame_of(plan, some))
+    assert table.rows[1][1] == ()
+    assert "| ba | – |" in to_markdown(table)
+
+
+def test_beside_the_paper_in_the_papers_units() -> None:
+    plan, frame, _ = table_of(SPEC, "published")
+    table = against_paper(plan, frame).set_index(["variant", "dataset", "metric"])
+    # the paper: SQR on er 0.75 / 0.60, CF-GNN on er 0.90 / 17.15 in the target's own unit
+    assert table.loc[("SQR", "er", "picp"), "difference"] == pytest.approx(0.955 - 0.75)
+    assert table.loc[("CF-GNN", "er", "mpiw"), "difference"] == pytest.approx(1.0 - 17.15)
+    near = agreement(table.reset_index()).set_index(["variant", "metric"])
+    # er: |0.4 − 0.60|, ba: |0.2 − 0.72|
+    assert near.loc[("SQR", "mpiw"), "median"] == pytest.approx((0.2 + 0.52) / 2)
+    assert near.loc[("SQR", "mpiw"), "max"] == pytest.approx(0.52)
+    shown = difference_table(plan, frame)
+    assert "SQR MPIW 0.360 (largest 0.520, 2 figures)" in shown.note
+
+
+def test_the_published_winkler_score_counts_a_miss_once() -> None:
+    spec = replace(SPEC, metrics=("winkler",), facts=None)
+    assert table_of(spec)[2].rows[0][1][0].mean == 2.0
+    assert table_of(spec, "published")[2].rows[0][1][0].mean == 1.0
+
+
+def test_the_headline_is_an_average_of_ratios() -> None:
+    variants = (Variant("SQR", "sqr"), Variant("RQR", "rqr"), Variant("QpiGNN", "qpignn"))
+    plan = make_plan(replace(SPEC, variants=variants, table="headline"))
+    figures = {**FIGURES, ("er", "QpiGNN"): (0.9, 0.1), ("ba", "QpiGNN"): (0.9, 0.1)}
+    table = make_table(plan, frame_of(plan, rows(plan, figures)))
+    assert [row[0] for row in table.rows] == ["SQR", "RQR", "average"]
+    # width: 0.1 against 0.4 and 0.2 is −75 % and −50 %; against 0.3 and 0.3 −67 %
+    assert [row[1].split(" / ")[1] for row in table.rows] == ["−62 %", "−67 %", "−65 %"]
+
+
+def test_counts_and_words_need_no_rows() -> None:
+    sizes = make_table(make_plan(find_spec("datasets"), "published"), pd.DataFrame())
+    lines = {row[0]: [place[0].mean for place in row[1:]] for row in sizes.rows}
+    assert lines["twitch"] == [1912, 31299, 3169]
+    plan = make_plan(find_spec("datasets"), "published")
+    beside = against_paper(plan, pd.DataFrame()).set_index(["dataset", "metric"])
+    assert beside.loc[("anaheim", "edges"), "difference"] == 0
+    assert beside.loc[("tree", "nodes"), "difference"] == 511 - 1000
+    words = make_table(make_plan(find_spec("baselines")), pd.DataFrame())
+    assert words.headings[0] == "method"
+
+
+TABLE = Table(
+    "50 % | of λ",
+    ("data_set", "A"),
+    (("er", (Shown("picp", 0.914, 0.0123, strong=True), Shown("mpiw", 12.3456, best=True))),),
+    "A note.",
+)
+
+
+def test_markdown() -> None:
+    lines = to_markdown(TABLE).splitlines()
+    assert lines[2] == "| data_set | A |"
+    assert lines[4] == "| er | **0.914** ± 0.012 / <u>12.3</u> |"
+    assert lines[-1] == "A note."
+
+
+def test_latex_escapes_and_marks() -> None:
+    text = to_latex(TABLE)
+    assert r"\caption{50 \% $|$ of $\lambda$}" in text
+    assert r"data\_set & A \\" in text
+    assert r"er & \textbf{0.914} $\pm$ 0.012 / \underline{12.3} \\" in text
+    assert text.count(r"\begin{tabular}{ll}") == 1
+
+
+def test_json_keeps_all_digits() -> None:
+    document = json.loads(to_json(TABLE))
+    assert document["rows"][0][1][1]["mean"] == 12.3456
+    assert document["rows"][0][1][0]["strong"] is True
