@@ -103,7 +103,8 @@ def summary(intervals: Intervals, y: Any, *, y_given: Any) -> dict[str, float | 
     ``mpiw``, ``mpe`` and ``winkler`` are in multiples of the range of ``y_given``, the targets the
     method was given, and ``sharpness`` in its square; ``nmpiw`` and ``cwc`` use the range of the
     evaluated targets (None where those do not vary); ``mpiw_raw`` is in the target's own unit;
-    ``winkler_one`` counts a unit missed once, as the published code does.
+    ``winkler_one`` counts a unit missed once, as the published code does. Infinite intervals have
+    no middle, so no ``mpe``.
     """
     (given,) = _aligned(y_given=y_given)
     unit = given.max() - given.min()
@@ -118,7 +119,7 @@ def summary(intervals: Intervals, y: Any, *, y_given: Any) -> dict[str, float | 
         "mpiw": mpiw(*scaled),
         "mpiw_raw": mpiw(*raw),
         "nmpiw": nmpiw(*raw) if vary else None,
-        "mpe": mpe(*scaled),
+        "mpe": mpe(*scaled) if bool(np.isfinite(intervals.width).all()) else None,
         "sharpness": sharpness(*scaled),
         "winkler": winkler_score(*scaled, confidence_level=level),
         "winkler_one": winkler_score(*scaled, confidence_level=level, per_unit=1),

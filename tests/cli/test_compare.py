@@ -151,3 +151,24 @@ def test_ranks_are_shown(compare: Run) -> None:
     assert done.code == 0
     assert "first by MPIW" in done.out
     assert done.out.count("sqr") == 2
+
+
+def test_ranks_as_a_document_and_by_level(compare: Run) -> None:
+    words = ("--datasets", "basic", "--methods", "sqr,rqr", "--seeds", 1, "--confidence", "0.5,0.9")
+    found = json.loads(compare(*words, "--rank", "--json").out)
+    assert len(found["rows"]) == len(found["ranks"]) == 4
+    counts = {(c["method"], c["confidence_level"]): c for c in found["first_places"]}
+    assert {c["data_sets"] for c in counts.values()} == {1}
+    for level in (0.5, 0.9):
+        assert sum(counts[name, level]["first_by_winkler"] for name in ("sqr", "rqr")) == 1
+
+
+def test_two_methods_against_one_model_are_refused_before_training(
+    compare: Run, tmp_path: Path
+) -> None:
+    paper = tmp_path / "paper.csv"
+    paper.write_text("model,dataset,metric,value\nA,basic,picp,0.9\n")
+    words = ("--datasets", "basic", "--methods", "sqr,rqr", "--against", paper)
+    done = compare(*words, "--against-model", "A")
+    assert (done.code, "expected one method at one level" in done.err) == (2, True)
+    assert "rows" not in done.err

@@ -140,6 +140,18 @@ def test_mistakes(qpignn: Run, tmp_path: Path) -> None:
     assert "got no file" in qpignn("paper", "run", tmp_path / "absent.py").err
     (tmp_path / "empty.py").write_text("SPEC = 3")
     assert "got 3 for it" in qpignn("paper", "run", tmp_path / "empty.py").err
+    assert "expected one table or figure, got all" in qpignn("paper", "show", "all").err
+    (tmp_path / "syntax.py").write_text("SPEC =")
+    assert "got an error: invalid syntax" in qpignn("paper", "run", tmp_path / "syntax.py").err
+    for wrong, words in (
+        ('picture="band",', "unknown picture 'band': did you mean bands"),
+        ('picture="bands",', 'expected keep=("intervals",) for the picture bands'),
+        ('table="grids",', "unknown table 'grids': did you mean grid"),
+        ('facts="mains",', "unknown facts 'mains': did you mean main"),
+    ):
+        (tmp_path / "wrong.py").write_text(SMALL.replace("seeds=12,", wrong))
+        done = qpignn("paper", "run", tmp_path / "wrong.py", *store)
+        assert (done.code, words in done.err) == (2, True), done.err
     (tmp_path / "bad.py").write_text(SMALL.replace('"basic"', '"basics"'))
     bad = qpignn("paper", "run", tmp_path / "bad.py", *store)
     assert (bad.code, "did you mean basic" in bad.err) == (2, True)

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from qpignn.data.perturb import add_feature_noise, add_target_noise, drop_edges
-from qpignn.errors import SettingError
+from qpignn.data.perturb import add_feature_noise, add_target_noise, damage, drop_edges
+from qpignn.errors import SettingError, UnknownNameError
 
 
 @pytest.fixture
@@ -74,3 +74,24 @@ def test_bad_levels(large: Data) -> None:
         drop_edges(large, 1.5)
     with pytest.raises(SettingError, match="sigma: expected a number from 0 up, got -1"):
         add_target_noise(large, -1)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_noise_in_multiples_of_a_columns_deviation(sparse: bool) -> None:
+    draw = torch.Generator().manual_seed(0)
+    x = torch.rand(20_000, 2, generator=draw) * torch.tensor([1.0, 100.0]) + 1
+    data = Data(x=x.to_sparse_csr() if sparse else x)
+    noisy = add_feature_noise(data, 0.5, relative=True).x
+    change = (noisy.to_dense() - x).double()
+    ratio = change.std(dim=0) / x.double().std(dim=0)
+    assert ratio.tolist() == pytest.approx([0.5, 0.5], rel=0.03)
+
+
+def test_several_kinds_of_damage_and_unknown_ones(large: Data) -> None:
+    worse = damage(large, {"target_noise": 0.2, "edge_dropout": 0.5}, seed=3)
+    assert worse.y.std().item() == pytest.approx(0.2, abs=0.02)
+    assert worse.edge_index.shape[1] == pytest.approx(4000, rel=0.1)
+    assert torch.equal(worse.x, large.x)
+    assert damage(large, {}) is large
+    with pytest.raises(UnknownNameError, match="unknown damage 'noise'"):
+        damage(large, {"noise": 1.0})

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,12 @@ def rows(engine: str, jobs: int = 2, count: int = 3) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if k not in MEASURED} for row in found]
 
 
+@pytest.fixture(autouse=True)
+def _not_nice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray's processes give way to all others unless told otherwise; tests run beside them."""
+    monkeypatch.setenv("RAY_worker_niceness", "0")
+
+
 def test_processes_and_a_local_ray_cluster_give_the_rows_of_this_process() -> None:
     here = rows("processes", jobs=1)
     assert rows("processes") == here
@@ -39,6 +46,26 @@ def test_ray_reports_what_fails() -> None:
     ((_, row, error),) = run_all(cells(1, lr=1e30), engine="ray", jobs=1)
     assert row is None
     assert str(error).startswith("TrainingError")
+
+
+def test_ray_joins_a_cluster_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray", reason="the extra 'ray' is not installed")
+    from ray.cluster_utils import Cluster  # noqa: PLC0415 (an optional extra)
+
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
+    try:
+        monkeypatch.setenv("RAY_ADDRESS", cluster.address)
+        assert rows("ray", count=1) == rows("processes", jobs=1, count=1)
+    finally:
+        cluster.shutdown()
+
+
+class Slow(Cell):
+    """Still running when its neighbour dies."""
+
+    def run(self) -> dict[str, Any]:
+        time.sleep(4)
+        return {"seed": self.seed}
 
 
 class Deadly(Cell):
@@ -55,10 +82,16 @@ class Deadly(Cell):
 
 def test_a_process_that_dies_costs_its_cell_only(tmp_path: Path) -> None:
     unlucky = Deadly("basic", "sqr", 7, settings={"marker": str(tmp_path / "died")})
-    work = [*cells(2), Deadly("basic", "sqr", 8), unlucky, *cells(4)[2:]]
-    done = {cell.seed: (row, error) for cell, row, error in run_all(work, jobs=2)}
+    slow = Slow("basic", "sqr", 9)
+    work = [*cells(2), slow, Deadly("basic", "sqr", 8), unlucky, *cells(4)[2:]]
+    done = {}
+    for cell, row, error in run_all(work, jobs=2):
+        done[cell.seed] = (row, error)
+        time.sleep(0.5)  # a process may die while the caller is busy
+    assert sorted(done) == [0, 1, 2, 3, 7, 8, 9]
     assert done[8] == (None, DIED)  # it died again when tried again
     assert done[7] == ({"seed": 7}, None)  # tried again, it lived
+    assert done[9] == ({"seed": 9}, None)  # its neighbour's death is not its own
     assert all(done[seed][1] is None for seed in range(4))
 
 

@@ -15,3 +15,15 @@ def test_the_peak_of_each_piece_of_work_by_itself() -> None:
     assert large.megabytes == pytest.approx(40_000_000 * 8 / 2**20, abs=30)
     assert small.megabytes is not None
     assert small.megabytes < 30
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_the_same_work_twice_has_the_same_peak() -> None:
+    """Small blocks stay with the allocator when they are freed."""
+    peaks = []
+    for _ in range(3):
+        with PeakMemory() as memory:
+            blocks = [np.ones(2000) for _ in range(5000)]  # 80 MB
+            del blocks
+        peaks.append(memory.megabytes)
+    assert peaks == pytest.approx([5000 * 2000 * 8 / 2**20] * 3, rel=0.25)

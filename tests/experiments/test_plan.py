@@ -7,7 +7,7 @@ import pytest
 
 from qpignn.errors import SettingError, UnknownNameError
 from qpignn.experiments.plan import make_plan, shared_cells
-from qpignn.paper.spec import Condition, Spec, Variant
+from qpignn.paper.spec import SEED, Condition, Spec, Variant
 
 SPEC = Spec(
     name="small",
@@ -66,8 +66,27 @@ def test_quick_is_one_seed_of_two_epochs_on_two_data_sets() -> None:
         ),
         (
             {"conditions": (Condition("x", {"splits": "degree"}),)},
-            "unknown field of a cell 'splits': did you mean split",
+            "unknown field of a condition 'splits': did you mean split",
         ),
+        (
+            {"conditions": (Condition("x", {"seed": 3}),)},
+            "unknown field of a condition 'seed'",
+        ),
+        (
+            {"conditions": (Condition("x", {"split": "degre"}),)},
+            "unknown split 'degre': did you mean degree",
+        ),
+        (
+            {"conditions": (Condition("x", {"damage": {"edge_dropot": 1}}),)},
+            "unknown damage 'edge_dropot': did you mean edge_dropout",
+        ),
+        ({"conditions": (Condition("x", {"source": "eer"}),)}, "unknown data set 'eer'"),
+        (
+            {"conditions": (Condition("x", {"options": {"node": 9}}),)},
+            "unknown option of basic 'node': did you mean nodes",
+        ),
+        ({"metrics": ("picp", "nodes")}, "unknown metric 'nodes'"),
+        ({"keep": ("interval",)}, "unknown thing to keep 'interval': did you mean intervals"),
         ({"rows": "datasets"}, "unknown axis 'datasets': did you mean dataset"),
     ],
 )
@@ -78,6 +97,29 @@ def test_names_that_are_not_there_are_found_before_anything_trains(
         make_plan(replace(SPEC, **change))
 
 
-def test_two_variants_of_one_label() -> None:
-    with pytest.raises(SettingError, match="expected variants of different labels"):
-        make_plan(replace(SPEC, variants=(Variant("x", "sqr"), Variant("x", "rqr"))))
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            {"variants": (Variant("x", "sqr"), Variant("x", "rqr"))},
+            "different labels of variants, got 'x', 'x'",
+        ),
+        (
+            {"conditions": (Condition("x"), Condition("x", {"split": "degree"}))},
+            "different labels of conditions, got 'x', 'x'",
+        ),
+        ({"datasets": ("er", "er")}, "different data sets, got 'er', 'er'"),
+        ({"rows": "variant"}, "expected other rows than columns, got variant twice"),
+        ({"variants": ()}, "expected data sets and variants, got none"),
+    ],
+)
+def test_what_would_be_mixed_up_or_empty(change: dict[str, Any], words: str) -> None:
+    with pytest.raises(SettingError, match=words):
+        make_plan(replace(SPEC, **change))
+
+
+def test_a_data_set_may_be_drawn_anew_for_each_seed() -> None:
+    drawn = Condition("x", {"options": {"nodes": 50, "draw": SEED}})
+    plan = make_plan(replace(SPEC, conditions=(drawn,), datasets=("basic",)))
+    options = [p.cell.options for p in plan.cells if p.variant == "one"]
+    assert options == [{"nodes": 50, "draw": 0}, {"nodes": 50, "draw": 1}]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
-from qpignn import load_dataset, make_method
+from qpignn import load_dataset, load_method, make_method
 from qpignn.errors import SettingError
 from qpignn.experiments.cell import Cell
 from qpignn.methods.published import PUBLISHED, PublishedRQR, make_published
@@ -33,7 +35,7 @@ def test_every_interval_is_compared_with_every_target() -> None:
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_published_forms_have_the_published_net(name: str) -> None:
+def test_published_forms_have_the_published_net(name: str, tmp_path: Path) -> None:
     tuned = {"trials": 2} if name == "cfgnn_tuned" else {}
     method = make_method(name, "published", epochs=2, seed=1, **tuned)
     conformal = name.startswith("cfgnn")  # run on data as loaded
@@ -44,6 +46,9 @@ def test_published_forms_have_the_published_net(name: str) -> None:
     data = load_dataset("tree", "published")
     found = method.fit(data).predict_interval(data)
     assert len(found) == 511
+    method.save(tmp_path)
+    again = load_method(tmp_path).predict_interval(data)
+    assert again.lower.tolist() == found.lower.tolist()
 
 
 def test_others_have_none() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -42,6 +43,7 @@ def rows(plan: Plan, figures: dict[tuple[str, str], tuple[float, float]]) -> dic
             "confidence_level": planned.cell.confidence_level,
             "picp": picp + 0.01 * planned.cell.seed,
             **{"mpiw": mpiw, "mpiw_raw": 10 * mpiw, "winkler": 2.0, "winkler_one": 1.0},
+            **{"mpe": 0.1, "sharpness": 0.1},
         }
     return found
 
@@ -72,8 +74,10 @@ def test_means_spreads_and_marks_by_hand() -> None:
     assert (mpiw.mean, mpiw.best) == (0.3, True)
     assert [place[0].strong for place in er[1:]] == [True, True, False]
     assert [place[1].best for place in er[1:]] == [False, True, False]
-    assert [place[1].best for place in ba[1:]] == [False, False, False]  # CF-GNN is on its own
+    assert [place[1].best for place in ba[1:]] == [False, False, True]
     assert "2 seeds" in table.title
+    published = table_of(SPEC, "published")[2]  # there CF-GNN is in another unit
+    assert [place[1].best for place in published.rows[1][1:]] == [False, False, False]
 
 
 def test_a_method_alone_is_not_called_the_narrowest() -> None:
@@ -117,6 +121,14 @@ def test_the_published_winkler_score_counts_a_miss_once() -> None:
     spec = replace(SPEC, metrics=("winkler",), facts=None)
     assert table_of(spec)[2].rows[0][1][0].mean == 2.0
     assert table_of(spec, "published")[2].rows[0][1][0].mean == 1.0
+
+
+def test_all_of_cf_gnns_published_figures_are_in_the_targets_unit() -> None:
+    spec = replace(SPEC, metrics=("mpiw", "winkler", "mpe", "sharpness"), facts=None)
+    sqr, _, cfgnn = table_of(spec, "published")[2].rows[0][1:]
+    assert [part.mean for part in sqr] == pytest.approx([0.4, 1.0, 0.1, 0.1])
+    assert [part.mean for part in cfgnn] == pytest.approx([1.0, 10.0, 1.0, 10.0])
+    assert [part.mean for part in table_of(spec)[2].rows[0][3]] == pytest.approx([0.1, 2, 0.1, 0.1])
 
 
 def headline(protocol: str) -> dict[str, tuple[Any, ...]]:
@@ -184,6 +196,20 @@ def test_latex_escapes_and_marks() -> None:
     assert r"data\_set & A \\" in text
     assert r"er & \textbf{0.914} $\pm$ 0.012 / \underline{12.3} \\" in text
     assert text.count(r"\begin{tabular}{ll}") == 1
+
+
+def test_latex_of_any_label() -> None:
+    table = Table("t", tuple(f"x^{i}" for i in range(7)), (("$a\\b{",) * 7,))
+    text = to_latex(table)
+    assert r"x\textasciicircum{}0 & " in text
+    assert r"\$a\textbackslash{}b\{ & " in text
+    assert r"\resizebox{\textwidth}{!}{%" in text
+    assert r"\end{tabular}}" in text
+
+
+def test_infinite_figures_are_null_in_json() -> None:
+    table = Table("t", ("a",), (((Shown("mpiw", math.inf),),),))
+    assert json.loads(to_json(table))["rows"][0][0][0]["mean"] is None
 
 
 def test_json_keeps_all_digits() -> None:

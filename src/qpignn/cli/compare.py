@@ -71,7 +71,7 @@ def compare(
     from qpignn.experiments.cell import grid
     from qpignn.intervals import check_level
     from qpignn.methods.catalog import ALL
-    from qpignn.reports.tables import published_model
+    from qpignn.reports.tables import one_kind, published_model
 
     settings = settings_of(more, epochs=epochs, lambda_width=lambda_width)
     cells = grid(
@@ -84,11 +84,12 @@ def compare(
         confidence_levels=[check_level(number(c), "--confidence") for c in names(confidence)],
         settings=settings,
     )
-    if against is not None:
-        published_model(against, against_model)  # a wrong name should not wait for the training
+    if against is not None:  # mistakes should not wait for the training
+        published_model(against, against_model)
+        one_kind({(cell.method, cell.confidence_level) for cell in cells}, against_model)
     outcome = run_shown(cells, out, jobs=jobs, engine=engine, fresh=fresh)
     if as_json:
-        print_json(outcome.rows)
+        print_json(_ranked(outcome.rows) if rank and outcome.rows else outcome.rows)
     elif rank and outcome.rows:
         _print_ranks(outcome.rows)
     elif outcome.rows:
@@ -185,6 +186,16 @@ def _print_rows(rows: list[dict[str, Any]], protocol: str) -> None:
     print_table(title, headings, shown)
 
 
+def _ranked(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Rows, places and counts of first places, as one document."""
+    from qpignn.reports.tables import first_places, ranking
+
+    ranks = ranking(rows)
+    counts = first_places(ranks)
+    places = {"ranks": ranks.to_dict("records"), "first_places": counts.to_dict("records")}
+    return {"rows": rows, **places}
+
+
 def _print_ranks(rows: list[dict[str, Any]]) -> None:
     from qpignn.reports.tables import first_places, ranking
 
@@ -193,6 +204,7 @@ def _print_ranks(rows: list[dict[str, Any]]) -> None:
         (
             line["dataset"],
             line["method"],
+            f"{line['confidence_level']:g}",
             f"{line['picp_mean']:.3f}",
             f"{line['mpiw_mean']:.3f}",
             "" if isnan(line["by_width"]) else f"{line['by_width']:.0f}",
@@ -204,12 +216,14 @@ def _print_ranks(rows: list[dict[str, Any]]) -> None:
         for line in ranks.to_dict("records")
     ]
     headings = (
-        *("data set", "method", "PICP", "MPIW", "place", "Winkler", "place", "/ best", "seconds"),
+        *("data set", "method", "wanted", "PICP", "MPIW", "place", "Winkler", "place", "/ best"),
+        "seconds",
     )
     print_table(f"places, means over {_seeds(ranks)} seeds", headings, shown)
     counts = [
         (
             line["method"],
+            f"{line['confidence_level']:g}",
             str(line["first_by_width"]),
             str(line["first_by_winkler"]),
             f"{line['covers']} of {line['data_sets']}",
@@ -218,7 +232,9 @@ def _print_ranks(rows: list[dict[str, Any]]) -> None:
         )
         for line in first_places(ranks).to_dict("records")
     ]
-    columns = ("method", "first by MPIW", "by Winkler", "covers", "Winkler / best", "seconds")
+    columns = (
+        *("method", "wanted", "first by MPIW", "by Winkler", "covers", "Winkler / best", "seconds"),
+    )
     print_table("first places; a method competes by MPIW where it covers", columns, counts)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -14,6 +13,7 @@ from typing import Annotated, Any
 import typer
 
 from qpignn.errors import SettingError
+from qpignn.files import finite
 
 OWN_OPTIONS = {
     "confidence_level": "--confidence",
@@ -72,16 +72,7 @@ def settings_of(
 
 def print_json(document: Any) -> None:
     """Print one JSON document."""
-    typer.echo(json.dumps(_finite(document), indent=2, ensure_ascii=False, allow_nan=False))
-
-
-def _finite(value: Any) -> Any:
-    """JSON has no infinity and no NaN: they become null."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {key: _finite(inside) for key, inside in value.items()}
-    return [_finite(inside) for inside in value] if isinstance(value, list) else value
+    typer.echo(json.dumps(finite(document), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

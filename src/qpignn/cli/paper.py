@@ -111,6 +111,8 @@ def show(
     from qpignn.reports.render import FORMATS
 
     write = FORMATS[one_of("format", form, FORMATS)]
+    if name == "all":
+        raise SettingError("show: expected one table or figure, got all; see qpignn paper list")
     (plan,) = _plans(name, protocol, seeds, quick=quick)
     if against_paper and plan.spec.facts is None:
         raise SettingError(f"the paper gives no figures for {name!r}")
@@ -126,8 +128,11 @@ def show(
 def _plans(name: str, protocol: str, seeds: int | None, *, quick: bool) -> list[Plan]:
     from qpignn.experiments.plan import make_plan
     from qpignn.paper import find_spec, specs
+    from qpignn.reports.pictures import check_shown
 
     wanted = [*specs().values()] if name == "all" else [find_spec(name)]
+    for spec in wanted:
+        check_shown(spec)
     return [make_plan(spec, protocol, seeds=seeds, quick=quick) for spec in wanted]
 
 

@@ -68,3 +68,13 @@ def select_rows(x: Tensor, nodes: Tensor) -> Tensor:
     if not is_sparse(x):
         return x[nodes]
     return from_scipy(to_scipy(x)[nodes.numpy()], x.dtype)
+
+
+def column_deviations(x: Tensor) -> Tensor:
+    """Return each column's standard deviation over all rows, float64."""
+    if not is_sparse(x):
+        return x.double().std(dim=0, correction=0)
+    matrix = to_scipy(x).astype(np.float64)
+    mean = np.asarray(matrix.mean(axis=0)).ravel()
+    square = np.asarray(matrix.multiply(matrix).mean(axis=0)).ravel()
+    return torch.from_numpy(np.sqrt(np.maximum(square - mean**2, 0)))

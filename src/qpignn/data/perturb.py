@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from qpignn.data.matrix import stored_values, with_values
+from qpignn.data.matrix import column_deviations, is_sparse, stored_values, with_values
 from qpignn.errors import SettingError, one_of
 from qpignn.randomness import torch_rng
 
@@ -33,25 +33,29 @@ def damage(
             data = drop_edges(data, amount, seed=seed)
         elif kind == "target_noise":
             data = add_target_noise(data, amount, seed=seed)
-        elif relative:
-            size = data.x.std(dim=0)
-            rescaled = Data(**data.to_dict())
-            rescaled.x = data.x / size.where(size > 0, 1)
-            data = add_feature_noise(rescaled, amount, seed=seed)
         else:
-            data = add_feature_noise(data, amount, seed=seed)
+            data = add_feature_noise(data, amount, seed=seed, relative=relative)
     return data
 
 
 def add_feature_noise(
-    data: Data, sigma: float, *, seed: int = 0, nodes: Tensor | None = None
+    data: Data,
+    sigma: float,
+    *,
+    seed: int = 0,
+    nodes: Tensor | None = None,
+    relative: bool = False,
 ) -> Data:
     """Add N(0, σ²) to every stored feature value (zeros of a sparse ``x`` stay zeros).
 
-    ``nodes``: restrict the noise to a boolean mask of nodes (dense ``x`` only).
+    ``nodes``: restrict the noise to a boolean mask of nodes (dense ``x`` only). ``relative``: σ in
+    multiples of each column's deviation over all nodes.
     """
     values = stored_values(data.x)
     noise = _normal(values, sigma, seed, "feature noise")
+    if relative:
+        size = column_deviations(data.x).to(values.dtype)
+        noise = noise * (size[data.x.col_indices()] if is_sparse(data.x) else size)
     if nodes is not None:
         if values.dim() != 2:
             raise SettingError("nodes: expected dense features to restrict noise, got sparse ones")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import multiprocessing
-from collections import Counter, deque
+import os
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,7 +19,6 @@ from qpignn.experiments.cell import Cell
 Done = tuple[Cell, dict[str, Any] | None, str | None]
 """A cell, and its row or the words of its error."""
 
-LIVES = 2  # how often a cell may be in a process that dies before it counts as failed
 DIED = "the process running it died, twice; it may have needed more memory than there is"
 
 
@@ -36,35 +37,48 @@ def _processes(cells: list[Cell], jobs: int) -> Iterator[Done]:
     if jobs == 1 or len(cells) <= 1:
         yield from map(attempt, cells)
         return
-    left, deaths = deque(cells), Counter[str]()
-    while left:
-        yield from _until_one_dies(left, deaths, jobs)
+    left, suspects = deque(cells), deque[Cell]()
+    while left or suspects:
+        if suspects:  # one by one: only a cell that dies alone is known to be at fault
+            yield from _alone(suspects.popleft())
+        else:
+            yield from _until_one_dies(left, suspects, jobs)
 
 
-def _until_one_dies(left: deque[Cell], deaths: Counter[str], jobs: int) -> Iterator[Done]:
-    """Run what is left; when a process dies, put its cells back and return."""
+def _until_one_dies(left: deque[Cell], suspects: deque[Cell], jobs: int) -> Iterator[Done]:
+    """Run what is left; when a process dies, name those that were running and return."""
+    running: dict[Future[Done], Cell] = {}
+    with _pool(jobs) as pool:
+        try:
+            while left or running:
+                while left and len(running) < jobs:  # no more, so that it is known who was running
+                    running[pool.submit(attempt, left[0])] = left[0]
+                    left.popleft()
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    done = future.result()
+                    del running[future]
+                    yield done
+        except BrokenProcessPool:
+            suspects.extend(running.values())
+
+
+def _alone(cell: Cell) -> Iterator[Done]:
+    with _pool(1) as pool:
+        try:
+            yield pool.submit(attempt, cell).result()
+        except BrokenProcessPool:
+            yield cell, None, DIED
+
+
+@contextmanager
+def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     # spawned, not forked: a fork would copy torch's thread pool in an unusable state
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(
         jobs, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)
     )
-    running: dict[Future[Done], Cell] = {}
     try:
-        while left or running:
-            while left and len(running) < jobs:  # no more, so that it is known who was running
-                cell = left.popleft()
-                running[pool.submit(attempt, cell)] = cell
-            for future in wait(running, return_when=FIRST_COMPLETED).done:
-                done = future.result()
-                del running[future]
-                yield done
-    except BrokenProcessPool:
-        for cell in running.values():
-            deaths[cell.key()] += 1
-            if deaths[cell.key()] < LIVES:
-                left.appendleft(cell)
-            else:
-                yield cell, None, DIED
+        yield pool
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
@@ -79,8 +93,11 @@ def _ray(cells: list[Cell], jobs: int) -> Iterator[Done]:
         ) from error
     started = not ray.is_initialized()
     if started:
-        ray.init(num_cpus=jobs, log_to_driver=False, include_dashboard=False)
-    run = ray.remote(num_cpus=1, max_retries=LIVES - 1)(attempt)
+        own = (
+            {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": jobs, "include_dashboard": False}
+        )
+        ray.init(log_to_driver=False, **own)
+    run = ray.remote(num_cpus=1, max_retries=1)(attempt)
     try:
         waiting = {run.remote(cell): cell for cell in cells}
         while waiting:

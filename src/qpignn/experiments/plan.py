@@ -5,20 +5,25 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any
 
 from qpignn.data.catalog import PROTOCOLS, find_dataset, why_missing
-from qpignn.errors import SettingError, one_of, whole_number
-from qpignn.experiments.cell import VIEW, Cell
+from qpignn.data.perturb import KINDS
+from qpignn.data.split import ORDERS
+from qpignn.data.views import VIEWS
+from qpignn.errors import SettingError, listed, one_of, whole_number
+from qpignn.experiments.cell import KEPT, VIEW, Cell
 from qpignn.methods.catalog import make_method, setting_names
-from qpignn.paper.spec import Condition, Spec, Variant
+from qpignn.paper.spec import SEED, Condition, Spec, Variant
 
 AXES = ("dataset", "variant", "condition")
 METRICS = (
     *("picp", "mpiw", "mpiw_raw", "nmpiw", "mpe", "sharpness", "winkler", "winkler_one", "cwc"),
     *("mpiw_limit", "fit_seconds", "peak_mb", "parameters", "lambda_found", "coverage_error"),
-    *("nodes", "edges", "features"),
 )
+COUNTS = ("nodes", "edges", "features")
+FIELDS = ("view", "split", "confidence_level", "settings", "source", "options", "damage")
 QUICK = {"epochs": 2, "trials": 2, "correction_epochs": 2, "passes": 3}
 QUICK_SETS = 2
 
@@ -78,13 +83,12 @@ def make_plan(
             settings |= {name: value for name, value in QUICK.items() if name in known}
         level = {k: v for k, v in fields.items() if k == "confidence_level"}
         make_method(variant.method, protocol, **settings, **level)
+        options = fields.pop("options", {})
         what = {"protocol": protocol, "settings": settings, "keep": spec.keep, **fields}
-        cells += [
-            Planned(
-                dataset, variant.label, condition.label, Cell(dataset, variant.method, seed, **what)
-            )
-            for seed in range(min(count, variant.seeds or count))
-        ]
+        for seed in range(min(count, variant.seeds or count)):
+            own = {name: seed if value == SEED else value for name, value in options.items()}
+            cell = Cell(dataset, variant.method, seed, options=own, **what)
+            cells.append(Planned(dataset, variant.label, condition.label, cell))
     missing = tuple(f"{name} ({reason})" for name, reason in reasons.items() if reason)
     return Plan(spec, protocol, tuple(here), missing, tuple(cells))
 
@@ -107,26 +111,54 @@ def _for_dataset(settings: Mapping[str, Any], dataset: str) -> dict[str, Any]:
 
 
 def check_spec(spec: Spec) -> None:
-    """Raise if a spec names a data set, method, metric or field that is not there."""
+    """Raise if a spec names a data set, method, setting, metric or condition that is not there."""
     for name in spec.datasets:
         find_dataset(name)
     for metric in spec.metrics:
-        one_of("metric", metric, METRICS)
+        one_of("metric", metric, COUNTS if spec.table == "statistics" else METRICS)
     for axis in (spec.rows, spec.columns):
         one_of("axis", axis, AXES)
-    labels = [variant.label for variant in spec.variants]
-    if len(set(labels)) < len(labels):
-        raise SettingError(f"{spec.name}: expected variants of different labels, got {labels}")
-    for variant in spec.variants:
-        for protocol in PROTOCOLS:
-            settings = getattr(variant, protocol)
-            if settings is not None:
-                known = setting_names(variant.method, protocol)
-                for setting in settings:
-                    one_of(f"setting of {variant.method}", setting, known)
+    if spec.rows == spec.columns:
+        raise SettingError(f"{spec.name}: expected other rows than columns, got {spec.rows} twice")
+    for kept in spec.keep:
+        one_of("thing to keep", kept, KEPT)
+    for what, names in (
+        ("data sets", spec.datasets),
+        ("labels of variants", [variant.label for variant in spec.variants]),
+        ("labels of conditions", [condition.label for condition in spec.conditions]),
+    ):
+        if len({*names}) < len(names):
+            raise SettingError(f"{spec.name}: expected different {what}, got {listed(names)}")
+    if not spec.text and spec.table != "statistics" and not (spec.variants and spec.datasets):
+        raise SettingError(f"{spec.name}: expected data sets and variants, got none")
+    for variant, protocol in itertools.product(spec.variants, PROTOCOLS):
+        _check_settings(variant, protocol)
     for condition in spec.conditions:
-        for name in condition.cell:
-            one_of("field of a cell", name, Cell.__dataclass_fields__)
+        _check_condition(condition, spec.datasets)
+
+
+def _check_settings(variant: Variant, protocol: str) -> None:
+    settings = getattr(variant, protocol)
+    if settings is not None:
+        known = setting_names(variant.method, protocol)
+        for setting in settings:
+            one_of(f"setting of {variant.method}", setting, known)
+
+
+def _check_condition(condition: Condition, datasets: Sequence[str]) -> None:
+    for name in condition.cell:
+        one_of("field of a condition", name, FIELDS)
+    said = {"view": VIEW["corrected"], "split": "random", **condition.cell}
+    one_of("view", said["view"], VIEWS)
+    one_of("split", said["split"], ORDERS)
+    for kind in said.get("damage", {}):
+        one_of("damage", kind, KINDS)
+    if "source" in said:
+        find_dataset(said["source"])
+    for name in datasets:
+        known = signature(find_dataset(name).loader).parameters
+        for option in said.get("options", {}):
+            one_of(f"option of {name}", option, known)
 
 
 def shared_cells(plans: Sequence[Plan]) -> list[Cell]:

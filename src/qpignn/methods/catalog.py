@@ -111,7 +111,8 @@ def setting_names(name: str, protocol: str = "corrected") -> list[str]:
 
 def class_named(name: str) -> type[IntervalMethod]:
     """Return the class of a saved method."""
-    found: list[type[IntervalMethod]] = [*CLASSES.values(), Conformal, Prefit]
+    published = [cls for cls, _ in PUBLISHED.values()]
+    found: list[type[IntervalMethod]] = [*CLASSES.values(), *published, Conformal, Prefit]
     classes = {cls.__name__: cls for cls in found}
     return classes[one_of("saved method", name, classes)]
 

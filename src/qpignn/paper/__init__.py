@@ -38,7 +38,12 @@ def find_spec(name: str) -> Spec:
         return specs()[one_of("table or figure", name, specs())]
     if not Path(name).is_file():
         raise ReadError(f"{name}: expected a Python file with a SPEC, got no file")
-    spec = run_path(name).get("SPEC")
+    try:
+        spec = run_path(name).get("SPEC")
+    except Exception as error:
+        raise ReadError(
+            f"{name}: expected a Python file with a SPEC, got an error: {error}"
+        ) from error
     if not isinstance(spec, Spec):
         raise ReadError(f"{name}: expected a Python file with a SPEC, got {spec!r} for it")
     return spec

@@ -8,11 +8,14 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
+from qpignn.errors import one_of
+
 SYNTHETIC = ("basic", "gaussian", "uniform", "outlier", "edge", "ba", "er", "grid", "tree")
 REAL = (
     *("education", "election", "income", "unemployment", "twitch"),
     *("chameleon", "crocodile", "squirrel", "anaheim", "chicago"),
 )
+SEED = "seed"
 
 
 @dataclass(frozen=True)
@@ -40,7 +43,8 @@ class Condition:
 
     Attributes:
         label: as shown, and as in the facts.
-        cell: fields of :class:`qpignn.experiments.cell.Cell`, such as ``split`` or ``damage``.
+        cell: fields of :class:`qpignn.experiments.cell.Cell`, such as ``split`` or ``damage``; an
+            option :data:`SEED` of the data set is the cell's own seed.
     """
 
     label: str = ""
@@ -87,7 +91,9 @@ class Spec:
 
 def read_facts(name: str) -> list[dict[str, str]]:
     """Return the paper's own figures: variant, condition, dataset, metric, value."""
-    text = files("qpignn.paper").joinpath(f"facts/{name}.csv").read_text(encoding="utf-8")
+    facts = files("qpignn.paper").joinpath("facts")
+    known = [path.name.removesuffix(".csv") for path in facts.iterdir()]
+    text = facts.joinpath(f"{one_of('facts', name, known)}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 

@@ -11,15 +11,35 @@ import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from qpignn.errors import SettingError, one_of
 from qpignn.experiments.plan import Plan
 from qpignn.intervals import Intervals
+from qpignn.paper.spec import Spec, read_facts
 from qpignn.reports.figures import draw_band
-from qpignn.reports.paper import against_paper
+from qpignn.reports.paper import TABLES, against_paper
 
 # hues apart for the colour-blind (Okabe and Ito), each with a marker and a dash of its own
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
 DASHES = ("-", "--", "-.", ":")
+
+
+NEEDS = {"bands": "intervals", "trajectories": "history"}  # what the cells must keep
+
+
+def check_shown(spec: Spec) -> None:
+    """Raise if a spec asks for a table, picture or facts that are not there."""
+    one_of("table", spec.table, TABLES)
+    if spec.facts is not None:
+        read_facts(spec.facts)
+    if spec.picture is None:
+        return
+    needed = NEEDS.get(one_of("picture", spec.picture, PICTURES))
+    if needed is not None and needed not in spec.keep:
+        raise SettingError(
+            f'{spec.name}: expected keep=("{needed}",) for the picture {spec.picture}, '
+            f"got {spec.keep}"
+        )
 
 
 def draw(plan: Plan, frame: pd.DataFrame) -> Figure:

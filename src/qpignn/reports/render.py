@@ -6,10 +6,14 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict
 
+from qpignn.files import finite
 from qpignn.reports.paper import NUMBERS, Shown, Table
 
+WIDE = 6  # columns; more are shrunk to the page (graphicx)
+
 Place = str | tuple[Shown, ...]
-SPECIAL = {letter: f"\\{letter}" for letter in "%_&#"}
+SPECIAL = {letter: f"\\{letter}" for letter in "%_&#${}"}
+SPECIAL |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 SPECIAL |= {"±": r"$\pm$", "−": "$-$", "λ": r"$\lambda$", "α": r"$\alpha$", "|": "$|$"}
 SPECIAL |= {"√": r"$\surd$", "×": r"$\times$", "–": "--"}
 
@@ -27,10 +31,12 @@ def _bar(places: list[str] | tuple[str, ...]) -> str:
 
 def to_latex(table: Table) -> str:
     """For the booktabs package; bold and underlined as in Markdown."""
+    wide = len(table.headings) > WIDE
     lines = [
         r"\begin{table}",
         r"\centering",
         rf"\caption{{{_latex(table.title)}}}",
+        *([r"\resizebox{\textwidth}{!}{%"] if wide else []),
         rf"\begin{{tabular}}{{{'l' * len(table.headings)}}}",
         r"\toprule",
         " & ".join(_latex(heading) for heading in table.headings) + r" \\",
@@ -38,7 +44,7 @@ def to_latex(table: Table) -> str:
     ]
     for row in table.rows:
         lines.append(" & ".join(_words(place, _mark_latex, _latex) for place in row) + r" \\")
-    lines += [r"\bottomrule", r"\end{tabular}"]
+    lines += [r"\bottomrule", r"\end{tabular}" + "}" * wide]
     lines += [rf"\par {_latex(table.note)}"] if table.note else []
     return "\n".join([*lines, r"\end{table}"]) + "\n"
 
@@ -50,7 +56,7 @@ def to_json(table: Table) -> str:
         for row in table.rows
     ]
     document = {"title": table.title, "headings": table.headings, "rows": rows, "note": table.note}
-    return json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(finite(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 FORMATS: dict[str, Callable[[Table], str]] = {

@@ -49,8 +49,11 @@ def ranking(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
 
 def first_places(ranks: pd.DataFrame) -> pd.DataFrame:
-    """Return for each method how often it is first, and how far from the best it is on average."""
-    groups = ranks.groupby("method", sort=False)
+    """Return for each method how often it is first, and how far from the best it is on average.
+
+    One line per level and method.
+    """
+    groups = ranks.groupby(["confidence_level", "method"], sort=False)
     return pd.DataFrame(
         {
             "data_sets": groups.size(),
@@ -82,12 +85,7 @@ def against(rows: list[dict[str, Any]], path: Path, model: str) -> pd.DataFrame:
         model: which of its models to compare with.
     """
     frame = pd.DataFrame(rows)
-    kinds = frame[["method", "confidence_level"]].drop_duplicates()
-    if len(kinds) > 1:
-        raise SettingError(
-            f"expected one method at one level to compare with {model!r}, got "
-            f"{kinds.to_dict('records')}"
-        )
+    one_kind(set(zip(frame["method"], frame["confidence_level"], strict=True)), model)
     theirs = published_model(path, model)
     if model in OWN_UNIT:
         frame["mpiw"] = frame["mpiw_raw"]
@@ -98,6 +96,15 @@ def against(rows: list[dict[str, Any]], path: Path, model: str) -> pd.DataFrame:
     for metric in ("picp", "mpiw"):
         table[f"{metric}_difference"] = table[metric] - table[f"{metric}_paper"]
     return table.reset_index()
+
+
+def one_kind(kinds: set[tuple[str, float]], model: str) -> None:
+    """Raise unless there is one method at one level to compare with a published model."""
+    if len(kinds) > 1:
+        raise SettingError(
+            f"expected one method at one level to compare with {model!r}, got "
+            f"{listed(sorted(kinds))}"
+        )
 
 
 def published_model(path: Path, model: str) -> pd.DataFrame:
