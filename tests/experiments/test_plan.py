@@ -40,6 +40,13 @@ def test_protocols_are_never_mixed() -> None:
     assert {(p.cell.protocol, p.cell.view) for p in plan.cells} == {("published", "isolated")}
 
 
+def test_rows_may_be_where_the_data_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qpignn.experiments.plan.why_missing", lambda entry: "not here")
+    nothing = make_plan(SPEC)
+    assert (nothing.cells, nothing.missing) == ((), ("basic (not here)", "er (not here)"))
+    assert len(make_plan(SPEC, everywhere=True).cells) == 12
+
+
 def test_tables_that_share_cells_share_the_work() -> None:
     wider = replace(SPEC, name="wider", seeds=3)
     both = shared_cells([make_plan(SPEC), make_plan(wider)])

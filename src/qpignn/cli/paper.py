@@ -113,7 +113,7 @@ def show(
     write = FORMATS[one_of("format", form, FORMATS)]
     if name == "all":
         raise SettingError("show: expected one table or figure, got all; see qpignn paper list")
-    (plan,) = _plans(name, protocol, seeds, quick=quick)
+    (plan,) = _plans(name, protocol, seeds, quick=quick, everywhere=not quick)
     if against_paper and plan.spec.facts is None:
         raise SettingError(f"the paper gives no figures for {name!r}")
     frame = frame_of(plan, _rows([plan], out))
@@ -125,7 +125,9 @@ def show(
     typer.echo(write(table), nl=False)
 
 
-def _plans(name: str, protocol: str, seeds: int | None, *, quick: bool) -> list[Plan]:
+def _plans(
+    name: str, protocol: str, seeds: int | None, *, quick: bool, everywhere: bool = False
+) -> list[Plan]:
     from qpignn.experiments.plan import make_plan
     from qpignn.paper import find_spec, specs
     from qpignn.reports.pictures import check_shown
@@ -133,7 +135,10 @@ def _plans(name: str, protocol: str, seeds: int | None, *, quick: bool) -> list[
     wanted = [*specs().values()] if name == "all" else [find_spec(name)]
     for spec in wanted:
         check_shown(spec)
-    return [make_plan(spec, protocol, seeds=seeds, quick=quick) for spec in wanted]
+    return [
+        make_plan(spec, protocol, seeds=seeds, quick=quick, everywhere=everywhere)
+        for spec in wanted
+    ]
 
 
 def _rows(plans: Sequence[Plan], out: Path | None) -> dict[str, dict[str, Any]]:

@@ -44,8 +44,8 @@ class Plan:
 
     Attributes:
         spec, protocol: of what.
-        datasets: those that are here.
-        missing: why the others are not, in words.
+        datasets: those that are run.
+        missing: why the others are not here, in words.
         cells: what to run.
     """
 
@@ -57,7 +57,12 @@ class Plan:
 
 
 def make_plan(
-    spec: Spec, protocol: str = "corrected", *, seeds: int | None = None, quick: bool = False
+    spec: Spec,
+    protocol: str = "corrected",
+    *,
+    seeds: int | None = None,
+    quick: bool = False,
+    everywhere: bool = False,
 ) -> Plan:
     """Return the cells of a table or figure.
 
@@ -66,11 +71,14 @@ def make_plan(
         protocol: ``corrected`` or ``published``.
         seeds: how many; default the spec's own.
         quick: two data sets, one seed and two epochs: to see that it works, not what it gives.
+        everywhere: also data sets that are not on this machine; their rows may be.
     """
     one_of("protocol", protocol, PROTOCOLS)
     check_spec(spec)
     count = whole_number("seeds", 1 if quick else spec.seeds if seeds is None else seeds)
-    reasons = {name: why_missing(find_dataset(name)) for name in spec.datasets}
+    reasons = {
+        name: None if everywhere else why_missing(find_dataset(name)) for name in spec.datasets
+    }
     here = [name for name, reason in reasons.items() if reason is None]
     here = here[:QUICK_SETS] if quick else here
     cells = []
