@@ -20,7 +20,7 @@ from qpignn.data.catalog import find_dataset, load_dataset
 from qpignn.data.matrix import select_rows
 from qpignn.data.sources.synthetic import PUBLISHED_SEED
 from qpignn.data.split import split_nodes
-from qpignn.data.views import View
+from qpignn.data.views import View, make_view
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.qpignn import QpiGNN
 from qpignn.randomness import LegacyStreams
@@ -29,9 +29,16 @@ TEST_SHARE = 0.2
 
 
 def published_view(
-    dataset: str, split: str = "random", options: dict[str, Any] | None = None
+    dataset: str,
+    split: str = "random",
+    options: dict[str, Any] | None = None,
+    *,
+    whole: bool = False,
 ) -> tuple[View, torch.Generator]:
-    """Return the published split, the same for all runs, and the stream after it."""
+    """Return the published split, the same for all runs, and the stream after it.
+
+    ``whole`` leaves the graph in one piece, with its edges where they belong.
+    """
     streams = LegacyStreams(PUBLISHED_SEED)
     drawn = find_dataset(dataset).origin == "synthetic"
     # the split goes on drawing where the data stopped
@@ -43,6 +50,11 @@ def published_view(
         judged = split_nodes(data, test=TEST_SHARE, by=split, seed=PUBLISHED_SEED).test_mask
         order = torch.cat([order[judged[order]], order[~judged[order]]])
     test, train = order[: int(TEST_SHARE * nodes)], order[int(TEST_SHARE * nodes) :]
+    if whole:
+        data.test_mask = torch.zeros(nodes, dtype=torch.bool)
+        data.test_mask[test] = True
+        data.train_mask = ~data.test_mask
+        return make_view(data), streams.torch
     fit, predict = (_part(data, part) for part in (train, test))
     y_test = predict.y
     predict.y = torch.full_like(y_test, float("nan"))
