@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 
 from qpignn.errors import SettingError, one_of
 from qpignn.experiments.plan import Plan
@@ -159,6 +160,10 @@ def _trajectories(plan: Plan, frame: pd.DataFrame) -> Figure:
             linestyle="",
             label=row["dataset"],
         )
+    for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
+        axis.set_major_locator(MaxNLocator(5))
+        axis.labelpad = 9
+    axes.tick_params(labelsize="small")
     axes.set_xlabel("coverage")
     axes.set_ylabel("width, in the net's unit")
     axes.set_zlabel("loss / first loss")
@@ -203,6 +208,10 @@ def _best_lambda(plan: Plan, frame: pd.DataFrame) -> Figure:
     axes.axhline(0.05, color="gray", linewidth=0.8, dashes=(6, 3), label="α/2")
     axes.set_xticks(place, means.index, rotation=45, ha="right")
     axes.set_yscale("log")
+    axes.set_yticks(
+        [0.01, 0.02, 0.05, 0.1, 0.2, 0.5], ["0.01", "0.02", "0.05", "0.1", "0.2", "0.5"]
+    )
+    axes.minorticks_off()
     axes.set_ylabel("λ")
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(loc="outside right center", frameon=False)
