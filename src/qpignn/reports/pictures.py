@@ -102,6 +102,9 @@ def _radar(plan: Plan, frame: pd.DataFrame) -> Figure:
             panel.plot(*around, linestyle=DASHES[i % 4], label=source, **_style(i))
         panel.set_xticks(angles, [f"on {name}" for name in spokes])
         panel.set_ylim(bottom=0)
+        if metric == "mpiw":  # widths on strange graphs may be absurd: logarithmic from 0.5 up
+            panel.set_rscale("symlog", linthresh=0.5)
+            panel.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
         words = {"picp": "coverage (PICP)", "mpiw": "mean width (MPIW), in train ranges"}
         panel.set_title(words[metric], pad=18)
         if metric == "picp":
