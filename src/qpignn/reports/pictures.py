@@ -95,7 +95,7 @@ def _radar(plan: Plan, frame: pd.DataFrame) -> Figure:
     means = frame.groupby(["condition", "dataset"], sort=False)[["picp", "mpiw"]].mean()
     figure = _new(10, 5.2)
     for place, metric in enumerate(("picp", "mpiw")):
-        panel = figure.add_subplot(1, 2, place + 1, projection="polar")
+        panel: Any = figure.add_subplot(1, 2, place + 1, projection="polar")
         for i, source in enumerate(dict.fromkeys(frame["condition"])):
             values = means.loc[source].reindex(spokes)[metric].to_numpy()
             around = np.append(angles, angles[0]), np.append(values, values[0])
