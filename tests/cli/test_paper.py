@@ -62,7 +62,7 @@ def test_everything_runs_quickly_and_yields_its_table_and_picture(
             assert matplotlib.image.imread(to / f"{stem}.png").std() > 0.05
             assert "<svg" in (to / f"{stem}.svg").read_text()
     shown = qpignn("paper", "show", "robustness", *words, "--format", "json")
-    assert len(json.loads(shown.out)["rows"]) == 9
+    assert len(json.loads(shown.out)["rows"]) == 3
     beside = qpignn("paper", "show", "robustness", *words, "--against-paper").out
     assert "| er | SQR | feature noise 0.1 | PICP |" in beside
 
@@ -77,14 +77,13 @@ def measured(path: Path) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: row["seed"])
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_killed_and_called_again_it_ends_as_if_it_had_not_been(jobs: int, tmp_path: Path) -> None:
+def test_killed_and_called_again_it_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
     spec = tmp_path / "small.py"
     spec.write_text(SMALL)
 
     def start(name: str) -> subprocess.Popen[str]:
         words = (
-            *("paper", "run", spec, "--jobs", jobs),
+            *("paper", "run", spec, "--jobs", 2),
             *("--out", tmp_path / name, "--to", tmp_path / f"{name}.to"),
         )
         return subprocess.Popen(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import re
 from contextlib import suppress
 from pathlib import Path
@@ -38,7 +37,6 @@ class PeakMemory:
 
 def _give_back() -> None:
     """Return memory that earlier work freed but the allocator kept: it would hide a peak."""
-    gc.collect()
     with suppress(OSError, AttributeError):  # glibc only
         ctypes.CDLL("libc.so.6").malloc_trim(0)
 

@@ -25,7 +25,7 @@ METRICS = (
 COUNTS = ("nodes", "edges", "features")
 FIELDS = ("view", "split", "confidence_level", "settings", "source", "options", "damage")
 QUICK = {"epochs": 2, "trials": 2, "correction_epochs": 2, "passes": 3}
-QUICK_SETS = 2
+QUICK_SETS, QUICK_CONDITIONS = 2, 3
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,8 @@ def make_plan(
         spec: which.
         protocol: ``corrected`` or ``published``.
         seeds: how many; default the spec's own.
-        quick: two data sets, one seed and two epochs: to see that it works, not what it gives.
+        quick: two data sets, three conditions, one seed and two epochs: to see that it works, not
+            what it gives.
         everywhere: also data sets that are not on this machine; their rows may be.
     """
     one_of("protocol", protocol, PROTOCOLS)
@@ -80,9 +81,10 @@ def make_plan(
         name: None if everywhere else why_missing(find_dataset(name)) for name in spec.datasets
     }
     here = [name for name, reason in reasons.items() if reason is None]
-    here = here[:QUICK_SETS] if quick else here
+    here, conditions = here[: QUICK_SETS if quick else None], spec.conditions
+    conditions = conditions[: QUICK_CONDITIONS if quick else None]
     cells = []
-    for dataset, condition, variant in itertools.product(here, spec.conditions, spec.variants):
+    for dataset, condition, variant in itertools.product(here, conditions, spec.variants):
         if getattr(variant, protocol) is None:
             continue
         settings, fields = _settings(variant, condition, protocol, dataset)
