@@ -34,7 +34,7 @@ ONLY_SHOWS = (
     "experiments/store.py",
 )
 KEPT = ("history", "intervals")
-WHOLE_GRAPH = ("cfgnn", "cfgnn_tuned")  # run by its own authors' code, on graphs in one piece
+WHOLE_GRAPH = ("cfgnn", "cfgnn_tuned")  # inferred: its printed coverage is that of whole graphs
 MOMENTS = 100  # epochs of a training that are kept
 
 

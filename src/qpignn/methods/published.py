@@ -1,8 +1,9 @@
 """The baselines as the published code ran them, mistakes included: the one place that imitates it.
 
 All have its net (two layers of 64, ReLU, no dropout), its scaling (one range for all columns), its
-training (Adam, lr = weight decay = 1e-3, 500 epochs, the last one used) and float64. CF-GNN was run
-on data as loaded, so its widths are in the target's own unit (``mpiw_raw`` of a row).
+training (Adam, lr = weight decay = 1e-3, 500 epochs, the last one used) and float64. CF-GNN's
+printed figures suggest that it ran on data as loaded: its widths are taken to be in the target's
+own unit (``mpiw_raw`` of a row).
 """
 
 from __future__ import annotations
