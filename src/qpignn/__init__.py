@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from qpignn.data.readers import read_graph
     from qpignn.data.split import split_nodes
     from qpignn.data.views import make_view
+    from qpignn.diagnostics.diagnosis import diagnose
     from qpignn.errors import QpignnError
     from qpignn.intervals import Intervals
     from qpignn.methods.catalog import load_method, make_method
     from qpignn.methods.conformal import Conformal
     from qpignn.methods.qpignn import QpiGNN
+    from qpignn.reports.content import write_report
 
 __all__ = [
     "Conformal",
@@ -29,6 +31,7 @@ __all__ = [
     "QpiGNN",
     "QpignnError",
     "check_graph",
+    "diagnose",
     "from_frames",
     "from_networkx",
     "load_dataset",
@@ -38,6 +41,7 @@ __all__ = [
     "metrics",
     "read_graph",
     "split_nodes",
+    "write_report",
 ]
 
 _HOMES = {
@@ -45,6 +49,7 @@ _HOMES = {
     "Intervals": "qpignn.intervals",
     "QpignnError": "qpignn.errors",
     "check_graph": "qpignn.data.graph",
+    "diagnose": "qpignn.diagnostics.diagnosis",
     "from_frames": "qpignn.data.frames",
     "from_networkx": "qpignn.data.frames",
     "load_dataset": "qpignn.data.catalog",
@@ -54,6 +59,7 @@ _HOMES = {
     "make_view": "qpignn.data.views",
     "read_graph": "qpignn.data.readers",
     "split_nodes": "qpignn.data.split",
+    "write_report": "qpignn.reports.content",
 }
 
 

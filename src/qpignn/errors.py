@@ -15,6 +15,10 @@ class QpignnError(Exception):
     """Base of every error this library raises on purpose."""
 
 
+class QpignnWarning(UserWarning):
+    """Something legal that deserves a second look."""
+
+
 class GraphError(QpignnError, ValueError):
     """A graph, or the frames it is made from, breaks a rule."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from numbers import Real
 from typing import Any
 
@@ -149,11 +150,33 @@ class Intervals:
         return inside
 
     def select(self, nodes: Any) -> Intervals:
-        """Return the intervals of some nodes: a boolean mask or positions."""
-        chosen = np.asarray(nodes)
+        """Return the intervals of some nodes: a boolean mask, positions or a slice."""
+        chosen = nodes if isinstance(nodes, slice) else np.asarray(nodes)
         columns = (self.prediction[chosen], self.lower[chosen], self.upper[chosen])
         part = None if self.epistemic is None else self.epistemic[chosen]
         return Intervals(*columns, self.confidence_level, self.node_id[chosen], epistemic=part)
+
+    def plot(self, y: Any = None, *, axes: Any = None, title: str = "") -> Any:
+        """Draw the intervals in rising order, with the targets ``y`` where they are known.
+
+        Returns a matplotlib figure, which a notebook shows by itself and ``savefig`` writes to a
+        file; with ``axes`` it draws there and returns them.
+        """
+        from qpignn.drawing import band_figure, draw_band  # noqa: PLC0415 (matplotlib is slow)
+
+        targets = None if y is None else as_nodes("y", y)
+        if targets is not None:
+            self.covers(targets)  # raises unless there is a target for every node
+        if axes is None:
+            return band_figure(self, targets, title)
+        draw_band(axes, self, targets)
+        return axes
+
+    def _repr_html_(self) -> str:
+        """Show the first nodes as a table in a notebook."""
+        rest = f"<p>and {len(self) - 10:,} more</p>" if len(self) > 10 else ""
+        table = self.select(slice(10)).to_frame().to_html(index=False, float_format="{:.4g}".format)
+        return f"<p>{escape(repr(self))}</p>{table}{rest}"
 
     def to_frame(self, *, parts: bool = False) -> pd.DataFrame:
         """Return a table with the columns id, prediction, lower, upper.

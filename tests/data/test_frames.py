@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import networkx as nx
 import numpy as np
 import pandas as pd
@@ -9,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from qpignn import from_frames, from_networkx
-from qpignn.errors import GraphError
+from qpignn.errors import GraphError, QpignnError, UnknownNameError
 
 
 @pytest.fixture
@@ -138,6 +140,24 @@ def test_big_targets_keep_their_digits() -> None:
         ({}, {"edge_ends": ("a", "c")}, "edge table lacks the column 'c'"),
         ({"part": ["train", "holdout", ""]}, {"split": "part"}, "got 'holdout' at node 'y'"),
         ({"w": [1, -1, 1]}, {"node_weight": "w"}, "node_weight: expected finite numbers from 0 up"),
+        (
+            {"w": [1, None, 1]},
+            {"node_weight": "w"},
+            "1 blanks.; fill them or leave the column out$",
+        ),
+        ({}, {"ignore": ["hue"]}, "node table lacks the column 'hue'"),
+        ({}, {"ignore": ["flow"]}, "ignore: expected columns without another role, got 'flow'"),
+        ({}, {"ignore": ["speed"], "features": ["speed"]}, "ignore: .*got 'speed'"),
+        ({}, {"ignore": ["speed", "lanes"]}, "at least one feature column"),
+        (
+            {},
+            {"ignore": "speed"},
+            r"expected a list of columns, got 'speed'; write ignore=\['speed",
+        ),
+        ({}, {"categorical": ["hue"]}, "node table lacks the column 'hue'"),
+        ({}, {"categorical": ["flow"]}, "categorical: expected feature columns, got 'flow'"),
+        ({}, {"categorical": ["lanes"], "ignore": ["lanes"]}, "categorical: .*got 'lanes'"),
+        ({}, {"coding": {"columns": []}}, "coding: expected the coding of an earlier graph"),
     ],
 )
 def test_bad_tables(
@@ -224,3 +244,94 @@ def test_networkx_direction_and_emptiness() -> None:
     assert from_networkx(graph, target="y").edge_index.tolist() == [[0], [1]]
     graph.remove_edge("a", "b")
     assert from_networkx(graph, target="y").num_edges == 0
+
+
+def test_text_and_codes_become_categories(nodes: pd.DataFrame, edges: pd.DataFrame) -> None:
+    table = nodes.assign(road=["main", "side", "main"], name=["p", "q", "r"])
+    data = from_frames(table, edges, target="flow", categorical=["lanes"], ignore=["name"])
+    assert data.feature_names == ["speed", "lanes=1", "lanes=2", "road=main", "road=side"]
+    assert data.x.tolist() == [[1, 1, 0, 1, 0], [2, 0, 1, 0, 1], [3, 0, 1, 1, 0]]
+    assert data.coding.feature_names == data.feature_names
+
+
+def test_blanks_are_filled_where_asked(nodes: pd.DataFrame) -> None:
+    data = from_frames(nodes.assign(speed=[1.0, None, 5.0]), None, target="flow", missing="impute")
+    assert data.feature_names == ["speed", "speed is blank", "lanes"]
+    assert data.x.tolist() == [[1, 0, 1], [3, 1, 2], [5, 0, 2]]
+    with pytest.raises(UnknownNameError, match=r"'fill': .*known are error, impute"):
+        from_frames(nodes, None, target="flow", missing="fill")
+
+
+def test_another_table_is_coded_the_same_way(nodes: pd.DataFrame) -> None:
+    first = from_frames(nodes.assign(road=["main", "side", "main"]), None, target="flow")
+    other = pd.DataFrame({"road": ["side"], "hue": [7], "lanes": ["3"], "speed": [9], "id": ["v"]})
+    data = from_frames(other, None, target=None, coding=first.coding)
+    assert data.x.tolist() == [[9, 3, 0, 1]]
+    assert data.feature_names == ["speed", "lanes", "road=main", "road=side"]
+    assert data.coding == first.coding
+    with pytest.raises(
+        GraphError, match="lacks the column 'speed' of the fit; it has 'hue', which"
+    ):
+        from_frames(other.drop(columns="speed"), None, target=None, coding=first.coding)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        {"features": ["speed"]},
+        {"categorical": ["lanes"]},
+        {"ignore": ["lanes"]},
+        {"missing": "impute"},
+    ],
+)
+def test_a_coding_stands_alone(nodes: pd.DataFrame, option: dict[str, Any]) -> None:
+    coding = from_frames(nodes, None, target="flow").coding
+    with pytest.raises(
+        GraphError, match=f"coding: expected it alone, .* got also '{next(iter(option))}'"
+    ):
+        from_frames(nodes, None, target="flow", coding=coding, **option)
+
+
+def test_networkx_attributes_are_coded_like_columns() -> None:
+    graph = nx.path_graph(3)
+    nx.set_node_attributes(graph, {0: "p", 1: "q", 2: "p"}, "kind")
+    nx.set_node_attributes(graph, {0: 1.0, 2: 3.0}, "x")
+    nx.set_node_attributes(graph, "text", "note")
+    data = from_networkx(graph, target=None, need_target=False, missing="impute", ignore=["note"])
+    assert data.feature_names == ["kind=p", "kind=q", "x", "x is blank"]
+    assert data.x.tolist() == [[1, 0, 1, 0], [0, 1, 2, 1], [1, 0, 3, 0]]
+    again = from_networkx(graph, target=None, coding=data.coding)
+    assert again.x.tolist() == data.x.tolist()
+    codes = from_networkx(graph, target=None, features=["kind"], categorical=["kind"])
+    assert codes.feature_names == ["kind=p", "kind=q"]
+
+
+def test_networkx_nodes_without_attributes_and_edges_without_the_weight() -> None:
+    with pytest.raises(GraphError, match="at least one feature column"):
+        from_networkx(nx.path_graph(3), target=None)
+    graph = nx.path_graph(3)
+    nx.set_node_attributes(graph, {0: 1.0, 1: 2.0, 2: 3.0}, "x")
+    graph.edges[0, 1]["km"] = 1.0
+    with pytest.raises(GraphError, match=r"edge weight column 'km': .*got a blank"):
+        from_networkx(graph, target=None, edge_weight="km")
+
+
+CELLS = st.one_of(
+    st.floats(), st.integers(), st.none(), st.sampled_from(["north", "south", "4", ""])
+)
+
+
+@given(
+    st.lists(st.lists(CELLS, min_size=4, max_size=4), min_size=1, max_size=3),
+    st.sampled_from(["error", "impute"]),
+)
+def test_any_table_is_refused_or_gives_finite_features(
+    columns: list[list[Any]], missing: str
+) -> None:
+    nodes = pd.DataFrame({f"c{i}": values for i, values in enumerate(columns)})
+    try:
+        data = from_frames(nodes, None, target=None, missing=missing)
+    except QpignnError:
+        return
+    assert data.x.shape == (4, len(data.feature_names))
+    assert data.x.isfinite().all()

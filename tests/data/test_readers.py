@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import gzip
+import time
 from pathlib import Path
 
+import networkx as nx
 import pandas as pd
 import pytest
 
 from qpignn import read_graph
-from qpignn.data.readers import read_table
+from qpignn.data.readers import graph_of, read_frames, read_table
 from qpignn.errors import GraphError, ReadError
 
 NODES = "id,speed,flow\n007,1.5,10\nNA,2.5,\n12345678901234567890123,3.5,30\n"
@@ -88,7 +90,11 @@ def test_named_edge_columns(files: tuple[Path, Path]) -> None:
         ("id,speed,flow\n007,1,2\n008,1,2,3,4\n", ReadError, "cannot be read as a table"),
         ("id,speed,flow\n007,1,2\n007,1,3\n", GraphError, "got repeated: '007'"),
         ("id,speed,flow\n007,1,2\n,1,3\n", GraphError, "an id for every node"),
-        ("id,speed,flow\n007,1 km,2\n", GraphError, "expected numbers, got '1 km' at node '007'"),
+        (
+            "id,speed,flow\n007,1 km,2\n008,2,3\n009,3,4\n",
+            GraphError,
+            "expected numbers, got '1 km' at node '007'",
+        ),
     ],
 )
 def test_files_that_are_no_node_table(
@@ -130,3 +136,154 @@ def test_not_there_a_folder_and_not_parquet(tmp_path: Path) -> None:
     (tmp_path / "fake.parquet").write_text("id,x\n")
     with pytest.raises(ReadError, match=r"fake.parquet: cannot be read as a table"):
         read_table(tmp_path / "fake.parquet")
+
+
+def test_the_tables_as_they_are(files: tuple[Path, Path]) -> None:
+    tables = read_frames(*files, id="id")
+    assert tables.nodes.columns.to_list() == ["id", "speed", "flow"]
+    assert tables.nodes["id"].to_list() == ["007", "NA", "12345678901234567890123"]
+    assert tables.edges is not None
+    assert tables.edges.to_numpy().tolist()[0] == ["007", "NA"]
+    assert tables.directed is None
+    assert read_frames(files[0], None).edges is None
+
+
+def test_text_columns_are_categories(files: tuple[Path, Path]) -> None:
+    files[0].write_text(
+        "id,road,speed,flow\n007,main,1,10\nNA, side,,\n12345678901234567890123,main,3,30\n"
+    )
+    data = read_graph(*files, target="flow", missing="impute")
+    assert data.feature_names == ["road=main", "road=side", "speed", "speed is blank"]
+    assert data.x.tolist() == [[1, 0, 1, 0], [0, 1, 2, 1], [1, 0, 3, 0]]
+    again = read_graph(*files, target=None, coding=data.coding)
+    assert again.x.tolist() == data.x.tolist()
+
+
+def test_thousands_separators_are_not_guessed(files: tuple[Path, Path]) -> None:
+    files[0].write_text('id,speed,flow\n007,"1,234",10\nNA,"2,345",20\n8,"5",30\n')
+    with pytest.raises(GraphError, match=r"got '1,234' at node '007' .*thousands separators"):
+        read_graph(*files, target="flow")
+
+
+@pytest.fixture
+def roads() -> nx.DiGraph:
+    graph = nx.DiGraph()
+    graph.add_node("007", speed=1.5, kind="main", flow=10.0)
+    graph.add_node("NA", speed=2.5, kind="side")
+    graph.add_node("c", speed=3.5, kind="main", flow=30.0)
+    graph.add_edge("007", "NA", km=2.0)
+    graph.add_edge("NA", "c", km=4.0)
+    return graph
+
+
+@pytest.mark.parametrize("name", ["g.graphml", "g.GraphML", "g.graphml.gz"])
+def test_graphml_says_nodes_edges_and_direction(
+    roads: nx.DiGraph, tmp_path: Path, name: str
+) -> None:
+    nx.write_graphml(roads, tmp_path / name)
+    data = read_graph(tmp_path / name, None, target="flow", edge_weight="km")
+    assert data.node_id.tolist() == ["007", "NA", "c"]
+    values = dict(zip(data.feature_names, data.x.T.tolist(), strict=True))
+    assert values == {"speed": [1.5, 2.5, 3.5], "kind=main": [1, 0, 1], "kind=side": [0, 1, 0]}
+    assert data.y.isnan().tolist() == [False, True, False]
+    assert data.edge_index.tolist() == [[0, 1], [1, 2]]
+    assert data.edge_weight.tolist() == [2.0, 4.0]
+
+
+def test_undirected_graphml_and_its_tables(roads: nx.DiGraph, tmp_path: Path) -> None:
+    nx.set_node_attributes(roads, "x", "code")
+    nx.write_graphml(roads.to_undirected(), tmp_path / "g.graphml")
+    nodes, edges, directed = read_frames(tmp_path / "g.graphml", None, id="code")
+    assert nodes["code"].to_list() == ["007", "NA", "c"]
+    assert nodes["code_attribute"].to_list() == ["x", "x", "x"]
+    assert edges is not None
+    assert edges[["from", "to", "km"]].to_numpy().tolist() == [["007", "NA", 2], ["NA", "c", 4]]
+    assert directed is False
+    data = read_graph(tmp_path / "g.graphml", None, target="flow", id="code", features=["speed"])
+    assert data.num_edges == 4
+
+
+def test_tables_become_the_graph_of_their_files(roads: nx.DiGraph, tmp_path: Path) -> None:
+    nx.write_graphml(roads, tmp_path / "g.graphml")
+    tables = read_frames(tmp_path / "g.graphml", None)
+    data = graph_of(tables, target="flow", directed=False)
+    assert data.edge_index.tolist() == [[0, 1], [1, 2]]
+
+
+def test_graphml_without_edges_and_with_two_between_the_same_nodes(
+    roads: nx.DiGraph, tmp_path: Path
+) -> None:
+    twice = nx.MultiDiGraph(roads)
+    twice.add_edge("007", "NA", km=6.0)
+    nx.write_graphml(twice, tmp_path / "twice.graphml")
+    data = read_graph(tmp_path / "twice.graphml", None, target="flow", edge_weight="km")
+    assert data.edge_weight.tolist() == [4.0, 4.0]
+    roads.clear_edges()
+    nx.write_graphml(roads, tmp_path / "none.graphml")
+    bare = read_graph(tmp_path / "none.graphml", None, target="flow", edge_weight="km")
+    assert bare.num_edges == 0
+
+
+HEAD = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
+KEY = '<key id="k" for="node" attr.name="x" attr.type="int"><default>5</default></key>'
+
+
+def graphml(inside: str) -> str:
+    return f'{HEAD}{KEY}<graph edgedefault="undirected">{inside}</graph></graphml>'
+
+
+def test_defaults_of_graphml_keys(tmp_path: Path) -> None:
+    path = tmp_path / "g.graphml"
+    path.write_text(graphml('<node id="a"><data key="k">7</data></node><node id="b"/>'))
+    assert read_graph(path, None, target=None).x.tolist() == [[7], [5]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("<graphml><graph>", "expected GraphML, got broken XML"),
+        ("", "expected GraphML, got broken XML"),
+        ("<table/>", "cannot be read as GraphML"),
+        (graphml(""), "expected a graph with nodes, got none"),
+        (graphml("<node/>"), "a name for every node"),
+        (graphml('<node id="a"/><node id="a"/>'), "each node once, got repeated: 'a'"),
+        (
+            graphml('<node id="a"/><edge source="a" target="b"/>'),
+            "edges name nodes that the file lacks: 'b'",
+        ),
+        (graphml('<node id="a"><data key="k">many</data></node>'), "cannot be read as GraphML"),
+        (graphml('<node id="a"><data key="q">1</data></node>'), "cannot be read as GraphML"),
+    ],
+)
+def test_files_that_are_no_graphml(tmp_path: Path, content: str, message: str) -> None:
+    path = tmp_path / "g.graphml"
+    path.write_text(content)
+    with pytest.raises(ReadError, match=f"g.graphml: .*{message}"):
+        read_graph(path, None, target="x")
+
+
+def test_graphml_holds_its_own_edges(files: tuple[Path, Path], tmp_path: Path) -> None:
+    path = tmp_path / "g.graphml"
+    path.write_text(graphml('<node id="a"/>'))
+    with pytest.raises(ReadError, match=r"a GraphML file alone.*got also .*edges.csv"):
+        read_graph(path, files[1], target="x")
+    with pytest.raises(ReadError, match="a GraphML file alone"):
+        read_graph(files[0], path, target="x")
+    with pytest.raises(ReadError, match="expected a file, got nothing"):
+        read_graph(tmp_path / "absent.graphml", None, target="x")
+    (tmp_path / "cut.graphml.gz").write_bytes(gzip.compress(graphml("").encode() * 50)[:40])
+    with pytest.raises(ReadError, match=r"cut.graphml.gz: cannot be read"):
+        read_graph(tmp_path / "cut.graphml.gz", None, target="x")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_hostile_entities_are_refused_before_they_expand(tmp_path: Path, encoding: str) -> None:
+    grow = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 12))
+    node = '<node id="a"><data key="k">&e11;</data></node>'
+    path = tmp_path / "bomb.graphml"
+    text = f'<!DOCTYPE graphml [<!ENTITY e0 "ha">{grow}]>{graphml(node)}'
+    path.write_text(f'<?xml version="1.0" encoding="{encoding}"?>{text}', encoding=encoding)
+    start = time.monotonic()
+    with pytest.raises(ReadError, match=r"bomb.graphml: .*got a DOCTYPE"):
+        read_graph(path, None, target="x")
+    assert time.monotonic() - start < 1

@@ -69,9 +69,9 @@ def change(saved: Path, **fields: object) -> None:
 
 def test_formats_and_methods_of_another_time(saved: Path) -> None:
     change(saved, format=99)
-    with pytest.raises(ModelFileError, match="expected format 1, got 99"):
+    with pytest.raises(ModelFileError, match="expected format 2, got 99"):
         load_method(saved)
-    change(saved, format=1, method="OtherGNN")
+    change(saved, format=2, method="OtherGNN")
     with pytest.raises(UnknownNameError, match="unknown saved method 'OtherGNN'"):
         load_method(saved)
     with pytest.raises(ModelFileError, match="expected a saved QpiGNN, got a OtherGNN"):

@@ -5,13 +5,13 @@ import numpy as np
 import pytest
 
 from qpignn import Intervals
-from qpignn.reports.figures import interval_band, lambda_curve, save_figure
+from qpignn.reports.figures import lambda_curve, save_figure
 
 
 def test_the_band_marks_what_is_missed(tmp_path: Path) -> None:
     y = np.array([3.0, 1.0, 2.0])
     intervals = Intervals(y, y - np.array([1, 1, -0.5]), y + 1, 0.9)
-    figure = interval_band(y, intervals)
+    figure = intervals.plot(y)
     (axes,) = figure.axes
     assert axes.get_title() == "90 % intervals: 66.7 % of targets inside"
     lines = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}

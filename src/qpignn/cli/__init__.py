@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+import warnings
+from typing import Annotated, Any
 
 import typer
 
 from qpignn import __version__
-from qpignn.cli import compare, curve, datasets, demo, model, paper
-from qpignn.errors import QpignnError
+from qpignn.cli import compare, curve, datasets, demo, fit, model, paper
+from qpignn.errors import QpignnError, QpignnWarning
 
 app = typer.Typer(
     name="qpignn",
@@ -22,9 +23,10 @@ app = typer.Typer(
 )
 for command in (
     demo.demo,
-    model.fit,
+    fit.fit,
     model.evaluate,
     model.predict,
+    model.report,
     compare.compare,
     curve.curve,
     datasets.datasets,
@@ -48,8 +50,15 @@ def _options(
     """Calibrated prediction intervals for graphs."""
 
 
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """Tell warnings of ours in one line; those of libraries are not the user's business."""
+    if issubclass(category, QpignnWarning):
+        typer.secho(f"warning: {message}", fg="yellow", err=True)
+
+
 def main() -> None:
     """Run the command line. Exit code 2: the input is at fault; 1: we are."""
+    warnings.showwarning = _show_warning
     try:
         app()
     except QpignnError as error:

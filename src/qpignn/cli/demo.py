@@ -26,22 +26,25 @@ def demo(
     from qpignn.data.split import split_nodes
     from qpignn.data.views import make_view
     from qpignn.methods.qpignn import QpiGNN
-    from qpignn.metrics import summary
-    from qpignn.reports.figures import interval_band, save_figure
+    from qpignn.reports.content import held_out_figures, write_report
+    from qpignn.reports.figures import save_figure
 
     check_output(out, folder=True)
     data = split_nodes(load_dataset("er"), seed=seed)
     view = make_view(data)
     say("data: an Erdős–Rényi graph of 1,000 nodes whose target follows the degree; 200 held out")
-    model = QpiGNN(seed=seed, verbose=True).fit(view.fit)
-    intervals = model.predict_interval(view.predict, view.test_mask)
-    given = view.fit.y[~view.fit.y.isnan()]
-    figures = summary(intervals, view.y_test, y_given=given)
+    model = QpiGNN([0.5, 0.8, 0.9], seed=seed, verbose=True).fit(view.fit)
+    everyone = model.predict_interval(data)
+    figures = held_out_figures(data, everyone)
+    assert figures is not None
+    intervals = everyone.select(view.test_mask.numpy())
     frame = intervals.to_frame().assign(target=view.y_test.numpy())
     replace_file(out / "intervals.csv", frame.to_csv(index=False).encode())
-    save_figure(interval_band(view.y_test, intervals), out / "intervals.png")
+    save_figure(intervals.plot(view.y_test), out / "intervals.png")
+    page = out / "report.html"
+    write_report(model, data, page, title="The demo: a built-in graph")
     if as_json:
-        print_json({"confidence_level": 0.9, "n_test": len(intervals), **figures})
+        print_json({**figures, "report": str(page)})
         return
     columns = ("id", "prediction", "lower", "upper", "target")
     first = [
@@ -51,3 +54,4 @@ def demo(
     print_table("the first held-out nodes", columns, first)
     print_metrics(f"{len(intervals)} held-out nodes, wanted coverage 0.9", figures)
     typer.echo(f"wrote {out / 'intervals.csv'} and {out / 'intervals.png'}")
+    typer.echo(f"open the report: {page}")

@@ -13,8 +13,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from qpignn.data.coding import MISSING, Coding
+from qpignn.data.edge_table import edge_ends_and_weights
 from qpignn.data.graph import MASKS, check_graph, check_ids, simple_edges
-from qpignn.errors import GraphError, listed
+from qpignn.data.values import need_columns, numbers
+from qpignn.errors import GraphError, listed, one_of
 
 SPLIT_WORDS = {
     "train": "train_mask",
@@ -24,9 +27,8 @@ SPLIT_WORDS = {
     "test": "test_mask",
 }
 
-
-END_NAMES = (("from", "to"), ("source", "target"), ("src", "dst"))
-"""Columns of an edge table that are taken as its ends wherever they stand."""
+COORDINATES = (("lon", "lat"), ("lng", "lat"), ("longitude", "latitude"))
+"""Columns of a node table that are taken as places on the earth."""
 
 
 def from_frames(
@@ -36,42 +38,127 @@ def from_frames(
     target: str | None,
     id: str | None = None,
     features: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    missing: str = "error",
+    coding: Coding | None = None,
     edge_ends: tuple[str, str] | None = None,
     edge_weight: str | None = None,
     node_weight: str | None = None,
     split: str | None = None,
+    coordinates: Sequence[str] | None = None,
     directed: bool = False,
     need_target: bool = True,
 ) -> Data:
     """Make a graph from a table of nodes and a table of edges.
 
     Args:
-        nodes: one row a node. Every column without another role is a numeric feature.
+        nodes: one row a node. Every column without another role is a feature: numbers as they
+            are, text as categories, one column of zeros and ones for each.
         edges: one row an edge, naming nodes by id; ``None`` or no rows for a graph without edges.
         target: column to predict; blank or NaN = unlabelled. ``None``: a graph to predict on.
         id: column of node ids, of any type; by default ``id`` if there is one, else the index.
         features: the feature columns; by default all without another role.
+        categorical: feature columns that are categories whatever they hold, such as integer codes.
+        ignore: columns that are no features.
+        missing: blanks among the features are an ``error``, or ``impute``: numbers become the
+            column's median, and a column of its own says where a blank was.
+        coding: how an earlier graph's columns became features (its ``coding``), for a table to be
+            coded the same way; instead of the four arguments above.
         edge_ends: the edge table's two id columns; by default those called from and to, source
             and target, or src and dst, else its first two.
         edge_weight: column of the edge table; finite, from 0 up.
         node_weight: column of the node table that weighs its targets in training.
         split: column saying ``train``, ``validation`` or ``test``; blank = none of them.
+        coordinates: two columns that say where nodes are, for maps (``pos``); by default those
+            called lon and lat, lng and lat, or longitude and latitude. They are features too,
+            unless ignored.
         directed: keep edges one way (from the first end to the second). By default an edge joins
             both ways. Self-loops are dropped and repeated edges merged either way.
         need_target: whether labelled nodes are required (yes to fit, no to predict).
 
-    Features are float32, or float64 where float32 would lose digits that tell nodes apart.
+    Features are float32, or float64 where float32 would lose digits that tell nodes apart. The
+    graph carries ``node_id``, ``feature_names`` and ``coding``.
 
     Raises:
         GraphError: naming the column, the node and what to do.
+        UnknownNameError: for a word that ``missing`` does not know.
     """
-    ids = _id_index(nodes, id)
+    one_of("way to treat missing values", missing, MISSING)
+    ids = id_index(nodes, id)
     check_ids(ids, len(nodes))
     taken = [column for column in (id or "id", target, node_weight, split) if column is not None]
-    _need_columns("node", nodes, [c for c in (id, target, node_weight, split) if c is not None])
-    others = [column for column in nodes.columns if column not in taken]
-    columns = list(features) if features is not None else others
-    _need_columns("node", nodes, columns)
+    need_columns("node", nodes, [c for c in (id, target, node_weight, split) if c is not None])
+    if coding is None:
+        columns = _feature_columns(nodes, taken, features, ignore)
+        forced = _categorical(nodes, columns, categorical)
+        _check_roles(taken, columns)
+        coding = Coding.learn(nodes, columns, ids, missing=missing, categorical=forced)
+    else:
+        _check_roles(taken, [])
+        _check_coding(coding, features, categorical, ignore, missing)
+    out = Data(x=compact(coding.encode(without(nodes, taken), ids)))
+    out.node_id, out.feature_names, out.coding = ids.to_numpy(), coding.feature_names, coding
+    if target is not None:
+        out.y = target_values(nodes[target], ids)
+    if node_weight is not None:
+        weight = numbers(nodes[node_weight], ids, f"node weight column {node_weight!r}")
+        out.node_weight = torch.from_numpy(weight.astype(np.float32))
+    if split is not None:
+        for name, mask in _split_masks(nodes[split], ids).items():
+            out[name] = mask
+    places = _places(nodes, ids, coordinates)
+    if places is not None:
+        out.pos = places
+    ends, weight_values = edge_ends_and_weights(edges, ids, edge_ends, edge_weight)
+    out.edge_index, merged = simple_edges(ends, len(nodes), weight_values, directed=directed)
+    if merged is not None:
+        out.edge_weight = merged
+    return check_graph(out, need_target=need_target and target is not None)
+
+
+def _feature_columns(
+    nodes: pd.DataFrame,
+    taken: list[str],
+    features: Sequence[str] | None,
+    ignore: Sequence[str],
+) -> list[str]:
+    ignored = _several("ignore", ignore)
+    need_columns("node", nodes, ignored)
+    clash = [column for column in ignored if column in taken or column in (features or ())]
+    if clash:
+        raise GraphError(f"ignore: expected columns without another role, got {listed(clash)}")
+    if features is not None:
+        columns = _several("features", features)
+        need_columns("node", nodes, columns)
+    else:
+        columns = [column for column in nodes.columns if column not in [*taken, *ignored]]
+    if not columns:
+        raise GraphError(
+            f"expected at least one feature column besides {listed([*taken, *ignored])}, got none; "
+            f"add one, for instance each node's degree"
+        )
+    return columns
+
+
+def _several(option: str, columns: Sequence[str]) -> list[str]:
+    if isinstance(columns, str):
+        raise GraphError(
+            f"{option}: expected a list of columns, got {columns!r}; write {option}=[{columns!r}]"
+        )
+    return list(columns)
+
+
+def _categorical(nodes: pd.DataFrame, columns: list[str], categorical: Sequence[str]) -> list[str]:
+    forced = _several("categorical", categorical)
+    need_columns("node", nodes, forced)
+    others = [column for column in forced if column not in columns]
+    if others:
+        raise GraphError(f"categorical: expected feature columns, got {listed(others)}")
+    return forced
+
+
+def _check_roles(taken: list[str], columns: list[str]) -> None:
     if len(set(taken)) < len(taken):
         raise GraphError(f"expected a column of its own for every role, got {listed(taken)}")
     other_roles = [column for column in columns if column in taken]
@@ -80,30 +167,46 @@ def from_frames(
             f"features: expected each column once and none that has another role, got "
             f"{listed(other_roles or columns)}"
         )
-    if not columns:
+
+
+def _check_coding(
+    coding: Any,
+    features: Sequence[str] | None,
+    categorical: Sequence[str],
+    ignore: Sequence[str],
+    missing: str,
+) -> None:
+    if not isinstance(coding, Coding):
         raise GraphError(
-            f"expected at least one feature column besides {listed(taken)}, got none; add one, "
-            f"for instance each node's degree"
+            f"coding: expected the coding of an earlier graph (graph.coding), "
+            f"got {type(coding).__name__}"
         )
-    table = [_numbers(nodes[column], ids, f"feature column {column!r}") for column in columns]
-    out = Data(x=_compact(np.column_stack(table)))
-    out.node_id, out.feature_names = ids.to_numpy(), [str(column) for column in columns]
-    if target is not None:
-        out.y = torch.from_numpy(_numbers(nodes[target], ids, f"target column {target!r}", True))
-    if node_weight is not None:
-        weight = _numbers(nodes[node_weight], ids, f"node weight column {node_weight!r}")
-        out.node_weight = torch.from_numpy(weight.astype(np.float32))
-    if split is not None:
-        for name, mask in _split_masks(nodes[split], ids).items():
-            out[name] = mask
-    ends, weight_values = _edge_table(edges, ids, edge_ends, edge_weight)
-    out.edge_index, merged = simple_edges(ends, len(nodes), weight_values, directed=directed)
-    if merged is not None:
-        out.edge_weight = merged
-    return check_graph(out, need_target=need_target and target is not None)
+    given = {
+        "features": features is not None,
+        "categorical": len(categorical) > 0,
+        "ignore": len(ignore) > 0,
+        "missing": missing != "error",
+    }
+    if any(given.values()):
+        raise GraphError(
+            f"coding: expected it alone, since it says what becomes of each column, got also "
+            f"{listed([name for name, there in given.items() if there])}"
+        )
 
 
-def _compact(x: npt.NDArray[np.float64]) -> Tensor:
+def target_values(column: pd.Series[Any], ids: pd.Index) -> Tensor:
+    """Return targets as float64, NaN where they are blank."""
+    what, advice = f"target column {column.name!r}", "leave unknown targets blank"
+    return torch.from_numpy(numbers(column, ids, what, blanks=True, correct=advice))
+
+
+def without(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    """Return a table without columns that have a role of their own, where it has them."""
+    return frame[[column for column in frame.columns if column not in columns]]
+
+
+def compact(x: npt.NDArray[np.float64]) -> Tensor:
+    """Return features as float32, or float64 where float32 would merge nodes."""
     with np.errstate(over="ignore", invalid="ignore"):
         small = x.astype(np.float32)
         lost = ~(np.abs(small - x).max(axis=0) <= 1e-4 * x.std(axis=0))
@@ -111,68 +214,38 @@ def _compact(x: npt.NDArray[np.float64]) -> Tensor:
     return torch.from_numpy(x if bool((lost & varies).any()) else small)
 
 
-def _id_index(nodes: pd.DataFrame, id: str | None) -> pd.Index:
+def id_index(nodes: pd.DataFrame, id: str | None) -> pd.Index:
+    """Return a node table's ids: the named column, else one called ``id``, else the index."""
     if id is not None:
-        _need_columns("node", nodes, [id])
+        need_columns("node", nodes, [id])
     name = id if id is not None else ("id" if "id" in nodes else None)
     values = nodes.index if name is None else nodes[name]
     ids: pd.Index = pd.Index(values, tupleize_cols=False)
     return ids
 
 
-def _need_columns(kind: str, frame: pd.DataFrame, wanted: Sequence[str]) -> None:
-    if not frame.columns.is_unique:
-        again = frame.columns[frame.columns.duplicated()].unique()
-        raise GraphError(
-            f"the {kind} table: expected each column once, got repeated: {listed(again)}"
-        )
-    missing = [column for column in wanted if column not in frame]
-    if missing:
-        raise GraphError(
-            f"the {kind} table lacks the column{'s' * (len(missing) > 1)} {listed(missing)}; "
-            f"it has {listed(frame.columns, most=12)}"
-        )
-
-
-def _numbers(
-    column: pd.Series[Any], ids: pd.Index, what: str, blanks: bool = False
-) -> npt.NDArray[np.float64]:
-    """Return a column as float64; text, dates and (unless ``blanks``) missing values raise."""
-    if pd.api.types.is_datetime64_any_dtype(column) or pd.api.types.is_timedelta64_dtype(column):
-        raise GraphError(
-            f"{what}: expected numbers, got dates; turn them into a number that matters, such as "
-            f"days since an event or the month"
-        )
-    values = column
-    if not pd.api.types.is_numeric_dtype(column):
-        values = _parsed(column, ids, what, blanks)
-    if not blanks and values.isna().any():
-        row = int(np.flatnonzero(values.isna())[0])
-        raise GraphError(
-            f"{what}: expected a number for every node, got a blank at node {ids[row]!r} "
-            f"({int(values.isna().sum())} blanks); fill them or leave the column out"
-        )
-    return values.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
-
-
-def _parsed(column: pd.Series[Any], ids: pd.Index, what: str, blanks: bool) -> pd.Series[Any]:
-    """Return text as numbers and blank text as missing; other text raises."""
-    column = column.astype(object)
-    column = column.mask(column.map(lambda value: isinstance(value, str) and not value.strip()))
+def _places(nodes: pd.DataFrame, ids: pd.Index, wanted: Sequence[str] | None) -> Tensor | None:
+    """Return where nodes are, (nodes, 2); degrees east are shortened as they are on a map."""
+    named = {str(column).lower(): column for column in nodes.columns}
+    if wanted is None:
+        found = [pair for pair in COORDINATES if set(pair) <= set(named)]
+        if not found:
+            return None
+        columns = [named[name] for name in found[0]]
+    else:
+        columns = _several("coordinates", wanted)
+    if len(columns) != 2:
+        raise GraphError(f"coordinates: expected two columns, got {listed(columns)}")
+    need_columns("node", nodes, columns)
     try:
-        values = pd.to_numeric(column, errors="coerce")
-    except TypeError as error:  # lists, dictionaries and other things that are no number at all
-        raise GraphError(f"{what}: expected numbers, got {error}") from error
-    text = (values.isna() & column.notna()).to_numpy()
-    if text.any():
-        row = int(np.flatnonzero(text)[0])
-        advice = "encode the column as numbers or leave it out with features=[...]"
-        raise GraphError(
-            f"{what}: expected numbers, got {column.iloc[row]!r} at node {ids[row]!r} "
-            f"({int(text.sum())} such values); "
-            f"{'leave unknown targets blank' if blanks else advice}"
-        )
-    return values
+        both = [numbers(nodes[name], ids, f"coordinate column {name!r}") for name in columns]
+    except GraphError:
+        if wanted is None:  # columns that happen to bear the name
+            return None
+        raise
+    if tuple(str(name).lower() for name in columns) in COORDINATES:
+        both[0] = both[0] * np.cos(np.radians(np.clip(both[1], -90, 90).mean()))
+    return torch.from_numpy(np.column_stack(both))
 
 
 def _split_masks(column: pd.Series[Any], ids: pd.Index) -> dict[str, Tensor]:
@@ -187,90 +260,67 @@ def _split_masks(column: pd.Series[Any], ids: pd.Index) -> dict[str, Tensor]:
     return {name: torch.from_numpy((parts == name).astype(bool)) for name in MASKS}
 
 
-def _edge_table(
-    edges: pd.DataFrame | None,
-    ids: pd.Index,
-    ends: tuple[str, str] | None,
-    weight: str | None,
-) -> tuple[Tensor, Tensor | None]:
-    if edges is None:
-        return torch.empty((2, 0), dtype=torch.long), None
-    if ends is None:
-        if edges.shape[1] < 2:
-            raise GraphError(
-                f"the edge table: expected two columns of node ids, got "
-                f"{listed(edges.columns) or 'no column'}"
-            )
-        known = [pair for pair in END_NAMES if set(pair) <= set(edges.columns)]
-        ends = known[0] if known else (edges.columns[0], edges.columns[1])
-    if len(ends) != 2:
-        raise GraphError(f"edge_ends: expected two columns, got {listed(ends)}")
-    _need_columns("edge", edges, [*ends, *([weight] if weight is not None else [])])
-    positions = np.stack([_positions(edges[end], ids) for end in ends])
-    if len(edges) and bool((positions[0] == positions[1]).all()):
-        raise GraphError(
-            f"expected edges between different nodes, got {len(edges)} that all join a node to "
-            f"itself; are {listed(ends)} the columns of the two ends (edge_ends=...)?"
-        )
-    values = None
-    if weight is not None:
-        rows = pd.RangeIndex(1, len(edges) + 1)
-        numbers = _numbers(edges[weight], rows, f"edge weight column {weight!r}")
-        values = torch.from_numpy(numbers.astype(np.float32))
-    return torch.from_numpy(positions), values
-
-
-def _positions(end: pd.Series[Any], ids: pd.Index) -> npt.NDArray[np.int64]:
-    if not len(end):
-        return np.empty(0, dtype=np.int64)
-    named = pd.Index(end, tupleize_cols=False)
-    if named.hasnans:
-        rows = np.flatnonzero(named.isna()) + 1
-        raise GraphError(f"edge column {end.name!r}: got blank ids in edge rows {listed(rows)}")
-    positions: npt.NDArray[np.int64] = ids.get_indexer(named).astype(np.int64)
-    unknown = np.flatnonzero(positions < 0)
-    if len(unknown):
-        kinds = {type(ids[0]).__name__, type(named[int(unknown[0])]).__name__}
-        hint = f" (ids are of different types: {' and '.join(sorted(kinds))})" * (len(kinds) > 1)
-        raise GraphError(
-            f"edge column {end.name!r} names nodes that the node table lacks: "
-            f"{listed(named[unknown].unique())}, first in edge row {int(unknown[0]) + 1}{hint}; "
-            f"add those nodes or drop those edges"
-        )
-    return positions
-
-
 def from_networkx(
     graph: nx.Graph,
     *,
     target: str | None,
     features: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    missing: str = "error",
+    coding: Coding | None = None,
     edge_weight: str | None = None,
     node_weight: str | None = None,
     split: str | None = None,
+    need_target: bool = True,
 ) -> Data:
     """Make a graph from a ``networkx`` graph whose nodes carry attributes.
 
     Node names become ``node_id``; a directed graph stays directed. A node without the target
     attribute is unlabelled. Other arguments are those of :func:`from_frames`.
     """
-    names = pd.Index(list(graph.nodes), tupleize_cols=False)
-    nodes = pd.DataFrame.from_records([graph.nodes[name] for name in graph.nodes])
-    nodes.index = names
+    nodes, edges = network_frames(graph, [] if edge_weight is None else [edge_weight])
     if "id" in nodes:  # an attribute called id is not the node's name
         nodes = nodes.rename(columns={"id": "id_attribute"})
-    links = list(graph.edges(data=edge_weight) if edge_weight else graph.edges())
-    edges = None
-    if links:
-        parts = [pd.Series(list(part)) for part in zip(*links, strict=True)]
-        edges = pd.concat(parts, axis=1, keys=["from", "to", "weight"][: len(parts)])
     return from_frames(
         nodes,
         edges,
         target=target,
         features=features,
-        edge_weight="weight" if links and edge_weight else None,
+        categorical=categorical,
+        ignore=ignore,
+        missing=missing,
+        coding=coding,
+        edge_weight=None if edge_weight is None or edges is None else edges.columns[2],
         node_weight=node_weight,
         split=split,
         directed=graph.is_directed(),
+        need_target=need_target,
     )
+
+
+def network_frames(
+    graph: nx.Graph, edge_attributes: Sequence[str] | None = None
+) -> tuple[pd.DataFrame, pd.DataFrame | None]:
+    """Return the tables of a ``networkx`` graph: nodes by their names, and edges from and to.
+
+    Args:
+        graph: the graph; its attributes become columns.
+        edge_attributes: those of its edges to keep, all by default. One called from or to gets
+            ``_attribute`` behind its name.
+
+    Returns:
+        The node table, its index the nodes' names, and the edge table, or ``None`` without edges.
+    """
+    names = pd.Index(list(graph.nodes), tupleize_cols=False)
+    nodes = pd.DataFrame([graph.nodes[name] for name in graph.nodes], index=names)
+    links = list(graph.edges(data=True))
+    if not links:
+        return nodes, None
+    if edge_attributes is None:
+        edge_attributes = list(dict.fromkeys(name for *_, found in links for name in found))
+    columns = {"from": [link[0] for link in links], "to": [link[1] for link in links]}
+    for name in edge_attributes:
+        free = f"{name}_attribute" if name in ("from", "to") else name
+        columns[free] = [found.get(name) for *_, found in links]
+    return nodes, pd.DataFrame({name: pd.Series(values) for name, values in columns.items()})

@@ -1,20 +1,41 @@
-"""Files in: CSV and Parquet tables of nodes and edges become a graph."""
+"""Files in: CSV and Parquet tables of nodes and edges, or one GraphML file, become a graph."""
 
 from __future__ import annotations
 
 import gzip
 import warnings
+from collections import Counter
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, NoReturn
+from xml.etree import ElementTree
+from xml.parsers import expat
 
+import networkx as nx
 import pandas as pd
 from torch_geometric.data import Data
 
-from qpignn.data.frames import END_NAMES, from_frames
+from qpignn.data.edge_table import END_NAMES
+from qpignn.data.frames import from_frames, network_frames
 from qpignn.errors import ReadError, listed
 
 BLANKS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A"]
 PARQUET = (".parquet", ".pq")
+GRAPHML = (".graphml", ".graphml.gz")
+
+
+class Frames(NamedTuple):
+    """The tables that files hold.
+
+    Attributes:
+        nodes: one row a node, with a column of ids.
+        edges: one row an edge, or ``None`` without an edge file or edges.
+        directed: whether the file says that edges go one way; ``None`` where it cannot say.
+    """
+
+    nodes: pd.DataFrame
+    edges: pd.DataFrame | None
+    directed: bool | None
 
 
 def read_graph(
@@ -29,39 +50,166 @@ def read_graph(
     """Read a node file and an edge file (``.csv``, ``.tsv``, ``.parquet``; also gzipped text).
 
     In text files ids are read as text, so that leading zeros and integers of any size survive and
-    an id such as ``NA`` is a name, not a blank. Parquet keeps its own types.
+    an id such as ``NA`` is a name, not a blank. Parquet keeps its own types. A GraphML file
+    (``.graphml``, ``.graphml.gz``) holds nodes and edges and says which way edges go.
 
     Args:
-        nodes, edges: the files; ``edges=None`` for a graph without edges.
+        nodes, edges: the files; ``edges=None`` for a graph without edges and for GraphML.
         target, **roles: the roles of columns, as in :func:`qpignn.from_frames`.
-        id: the node file's id column.
+        id: the node file's id column; GraphML names its nodes itself.
         encoding: of text files.
     """
+    ends = roles.get("edge_ends")
+    tables = read_frames(nodes, edges, id=id, encoding=encoding, edge_ends=ends)
+    return graph_of(tables, target=target, id=id, **roles)
+
+
+def graph_of(tables: Frames, *, target: str | None, id: str = "id", **roles: Any) -> Data:
+    """Make a graph of what :func:`read_frames` read; edges go the way the file says, if it does.
+
+    Args:
+        tables: what the files hold.
+        target, id, **roles: the roles of columns, as in :func:`qpignn.from_frames`.
+    """
+    if tables.directed is not None:
+        roles["directed"] = tables.directed
+        if tables.edges is None:
+            roles["edge_weight"] = None
+    return from_frames(tables.nodes, tables.edges, target=target, id=id, **roles)
+
+
+def read_frames(
+    nodes: str | Path,
+    edges: str | Path | None,
+    *,
+    id: str = "id",
+    encoding: str = "utf-8",
+    edge_ends: tuple[str, str] | None = None,
+) -> Frames:
+    """Read the tables of :func:`read_graph` as they are, before any column gets a role.
+
+    Args:
+        nodes, edges: the files; ``edges=None`` for a graph without edges and for GraphML.
+        id: the node file's id column; for GraphML the name that the column of ids is to have.
+        encoding: of text files.
+        edge_ends: the edge file's two id columns; by default those that ``from_frames`` takes.
+    """
+    files = [Path(file) for file in (nodes, edges) if file is not None]
+    if any(_is_graphml(file) for file in files):
+        if edges is not None:
+            raise ReadError(
+                f"{nodes}: expected a GraphML file alone, since it holds nodes and edges, got also "
+                f"{edges}; give the GraphML file in the place of the nodes and no edge file"
+            )
+        return _read_graphml(files[0], id)
     node_table = read_table(nodes, text=[id], encoding=encoding)
     if id not in node_table:
         raise ReadError(
             f"{nodes}: expected an id column {id!r}, got {listed(node_table.columns, 12)}; "
             f"name the right one with id=... (--id on the command line)"
         )
-    edge_table = None
-    if edges is not None:
-        ends = roles.get("edge_ends") or (0, 1, *(name for pair in END_NAMES for name in pair))
-        edge_table = read_table(edges, text=ends, encoding=encoding)
-        if set(edge_table.columns[:2]) <= set(node_table[id]):
-            raise ReadError(
-                f"{edges}: expected a header line with column names, got an edge "
-                f"({listed(edge_table.columns[:2])} are node ids); add a line such as from,to"
-            )
-    return from_frames(node_table, edge_table, target=target, id=id, **roles)
+    if edges is None:
+        return Frames(node_table, None, None)
+    ends = edge_ends or (0, 1, *(name for pair in END_NAMES for name in pair))
+    edge_table = read_table(edges, text=ends, encoding=encoding)
+    if set(edge_table.columns[:2]) <= set(node_table[id]):
+        raise ReadError(
+            f"{edges}: expected a header line with column names, got an edge "
+            f"({listed(edge_table.columns[:2])} are node ids); add a line such as from,to"
+        )
+    return Frames(node_table, edge_table, None)
+
+
+def _is_graphml(path: Path) -> bool:
+    return path.name.lower().endswith(GRAPHML)
+
+
+def _read_graphml(path: Path, id: str) -> Frames:
+    _check_file(path)
+    try:
+        content = path.read_bytes()
+        if path.suffix.lower() == ".gz":
+            content = gzip.decompress(content)
+        _refuse_declarations(content)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # ports of nodes, keys without a type
+            graph = nx.read_graphml(BytesIO(content), node_type=_node_name)
+        _check_declared(content, graph)
+    except ReadError as error:
+        raise ReadError(f"{path}: {error}") from error
+    except (SyntaxError, expat.ExpatError) as error:  # how the two XML parsers name broken XML
+        raise ReadError(f"{path}: expected GraphML, got broken XML: {error}") from error
+    except (nx.NetworkXException, LookupError, TypeError, ValueError, OSError, EOFError) as error:
+        raise ReadError(f"{path}: cannot be read as GraphML: {error}") from error
+    if not graph:
+        raise ReadError(f"{path}: expected a graph with nodes, got none")
+    return _graphml_frames(graph, id)
+
+
+def _graphml_frames(graph: nx.Graph, id: str) -> Frames:
+    for name in graph.nodes:  # networkx reads the defaults of keys but leaves them aside
+        graph.nodes[name].update({**graph.graph["node_default"], **graph.nodes[name]})
+    for *_, attributes in graph.edges(data=True):
+        attributes.update({**graph.graph["edge_default"], **attributes})
+    nodes, edges = network_frames(graph)
+    nodes = nodes.rename(columns={id: f"{id}_attribute"})  # the node's name is its id
+    nodes.insert(0, id, pd.Series(list(graph.nodes), index=nodes.index, dtype=object))
+    return Frames(nodes.reset_index(drop=True), edges, graph.is_directed())
+
+
+def _refuse_declarations(content: bytes) -> None:
+    """Raise if XML declares a document type, where entities that expand would be declared."""
+
+    def refuse(*_: Any) -> NoReturn:
+        raise ReadError(
+            "expected GraphML without declarations, got a DOCTYPE, which could declare entities "
+            "that expand without end; delete it from the file"
+        )
+
+    def finish(*_: Any) -> NoReturn:
+        raise StopIteration  # a declaration can only stand before the first element
+
+    parser = expat.ParserCreate()
+    parser.StartDoctypeDeclHandler, parser.StartElementHandler = refuse, finish
+    try:
+        parser.Parse(content, True)
+    except StopIteration:
+        return
+
+
+def _node_name(name: str | None) -> str:
+    if name is None:
+        raise ReadError("expected a name for every node and both ends of every edge, got none")
+    return name
+
+
+def _check_declared(content: bytes, graph: nx.Graph) -> None:
+    """Raise for nodes that are there twice or only as the end of an edge."""
+    elements = ElementTree.fromstring(content).iter()
+    nodes = [element for element in elements if element.tag.rpartition("}")[2] == "node"]
+    counts = Counter(node.get("id") for node in nodes)
+    again = [name for name, count in counts.items() if count > 1]
+    if again:
+        raise ReadError(f"expected each node once, got repeated: {listed(again)}")
+    strangers = [name for name in graph if name not in counts]
+    if strangers:
+        raise ReadError(
+            f"edges name nodes that the file lacks: {listed(strangers)}; add those nodes or drop "
+            f"those edges"
+        )
+
+
+def _check_file(path: Path) -> None:
+    if not path.is_file():
+        raise ReadError(
+            f"{path}: expected a file, got {'a folder' if path.is_dir() else 'nothing'}"
+        )
 
 
 def read_table(path: str | Path, *, text: Any = (), encoding: str = "utf-8") -> pd.DataFrame:
     """Read one table. ``text`` names (or numbers) the columns to be kept as text."""
     path = Path(path)
-    if not path.is_file():
-        raise ReadError(
-            f"{path}: expected a file, got {'a folder' if path.is_dir() else 'nothing'}"
-        )
+    _check_file(path)
     try:
         if path.suffix.lower() in PARQUET:
             return pd.read_parquet(path)

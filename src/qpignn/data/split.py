@@ -84,14 +84,6 @@ def _degree_order(data: Data, rng: np.random.Generator) -> Order:
     return shuffled[np.argsort(-degrees[shuffled], kind="stable")]
 
 
-def communities(data: Data, seed: int = 0) -> Order:
-    """Return the number of each node's community, found by Louvain; the same for the same seed."""
-    label = np.empty(data.x.shape[0], dtype=np.int64)
-    for number, nodes in enumerate(_louvain(data, seed)):
-        label[sorted(nodes)] = number
-    return label
-
-
 def _louvain(data: Data, seed: int) -> list[set[int]]:
     graph = nx.Graph()
     graph.add_nodes_from(range(data.x.shape[0]))

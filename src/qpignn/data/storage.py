@@ -1,4 +1,7 @@
-"""A graph as a folder: ``graph.safetensors`` for the numbers, ``nodes.parquet`` for the ids."""
+"""A graph as a folder: ``graph.safetensors`` for the numbers, ``nodes.parquet`` for the ids.
+
+Beside them ``table.parquet`` may keep the table of nodes it was made from.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,8 @@ from qpignn.data.matrix import from_scipy, is_sparse
 from qpignn.errors import ReadError
 from qpignn.files import replace_file
 
-NUMBERS, NODES = "graph.safetensors", "nodes.parquet"
-COLUMNS = ("edge_index", "y", "edge_weight", "node_weight", *MASKS)
+NUMBERS, NODES, TABLE = "graph.safetensors", "nodes.parquet", "table.parquet"
+COLUMNS = ("edge_index", "y", "edge_weight", "node_weight", "pos", *MASKS)
 
 
 def save_graph(folder: Path, data: Data) -> None:
@@ -58,6 +61,28 @@ def load_graph(folder: Path) -> Data:
     out.x = tensors["x"] if "x" in tensors else _sparse(tensors, folder)
     out.node_id = np.array(ids.to_list(), dtype=object)
     return check_graph(out, need_target=False)
+
+
+def save_table(folder: Path, table: pd.DataFrame | None) -> None:
+    """Write the user's own node table, row by row as in the graph, or take an old one away."""
+    if table is None:
+        (folder / TABLE).unlink(missing_ok=True)
+        return
+    plain = table.reset_index(drop=True)
+    for name in plain.columns:
+        if pd.api.types.is_object_dtype(plain[name]):  # Parquet wants one type a column
+            plain[name] = plain[name].map(str, na_action="ignore")
+    replace_file(folder / TABLE, plain.to_parquet(index=False))
+
+
+def load_table(folder: Path) -> pd.DataFrame | None:
+    """Read the table of :func:`save_table`, if there is one."""
+    if not (folder / TABLE).is_file():
+        return None
+    try:
+        return pd.read_parquet(folder / TABLE)
+    except (ValueError, OSError) as error:
+        raise ReadError(f"{folder}: the stored table is damaged: {error}") from error
 
 
 def _sparse(tensors: dict[str, Tensor], folder: Path) -> Tensor:

@@ -10,6 +10,7 @@ import copy
 import inspect
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from numbers import Real
 from pathlib import Path
@@ -22,9 +23,11 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 from torch_geometric.data import Data
 
+from qpignn.data.coding import Coding
 from qpignn.data.graph import check_graph, given_nodes, labelled, node_ids, test_nodes
 from qpignn.data.matrix import is_sparse
 from qpignn.data.views import hide_targets
+from qpignn.diagnostics.diagnosis import Diagnosis, diagnose
 from qpignn.errors import (
     ArrayError,
     GraphError,
@@ -37,8 +40,11 @@ from qpignn.errors import (
     whole_number,
 )
 from qpignn.intervals import Intervals, check_level, check_levels
-from qpignn.methods.folder import read_folder, write_folder
+from qpignn.methods.folder import packed, read_folder, unpacked, write_folder
 from qpignn.training.history import History
+
+CURVE = tuple(tenth / 10 for tenth in range(1, 10))
+"""Levels of a calibration curve, where any can be asked for."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,7 @@ class Fitted:
     columns: int
     names: list[str] | None
     sparse: bool
+    coding: dict[str, Any] | None
 
     def check_types(self) -> None:
         """Raise TypeError unless what was read from a file is what was written."""
@@ -58,9 +65,10 @@ class Fitted:
             and isinstance(self.columns, int)
             and isinstance(self.names, list | None)
             and isinstance(self.sparse, bool)
+            and isinstance(self.coding, dict | None)
         )
         if not right:
-            raise TypeError("settings, columns, names or sparse are not of their kind")
+            raise TypeError("settings, columns, names, sparse or coding are not of their kind")
 
     def check(self, data: Data) -> None:
         """Raise unless a graph has the feature columns of the fit."""
@@ -164,6 +172,25 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         intervals = Intervals(*columns, level, node_ids(data), epistemic=bounds.epistemic)
         return intervals if mask is None else intervals.select(as_mask(mask, len(intervals)))
 
+    def diagnose(
+        self,
+        data: Data,
+        *,
+        confidence_level: float | None = None,
+        by: Mapping[str, Any] | Sequence[str] = (),
+    ) -> Diagnosis:
+        """Judge the intervals on the graph's held-out nodes, group by group and level by level.
+
+        Args:
+            data: the graph, with its masks and all known targets.
+            confidence_level: which of the fitted levels; default the highest.
+            by: columns to divide by; see :func:`qpignn.diagnostics.diagnosis.diagnose`.
+        """
+        level = self._level(confidence_level)
+        levels = sorted({level, *self.curve_levels_})
+        every = {one: self.predict_interval(data, confidence_level=one) for one in levels}
+        return diagnose(data, every.pop(level), [*every.values()], by=by)
+
     def predict(self, data: Data, mask: Any = None) -> npt.NDArray[np.float64]:
         """Return point predictions."""
         return self.predict_interval(data, mask).prediction
@@ -172,7 +199,8 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         """Write the fitted method to a folder (no pickle): weights and a readable description."""
         fitted = self._fitted()
         described = {"method": type(self).__name__, **asdict(fitted)}
-        write_folder(Path(folder), described, self._as_fitted()._state())
+        state = {**self._as_fitted()._state(), "history": packed(asdict(self.history_))}
+        write_folder(Path(folder), described, state)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
@@ -183,6 +211,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             fitted.check_types()
             method = cls._from_settings(fitted.settings)
             method.check_settings()
+            method.history_ = History.from_dict(unpacked(state.pop("history")))
             method._restore(state, fitted)
         except (TypeError, ValueError, KeyError, RuntimeError, QpignnError) as error:
             message = f"{folder}: the description does not fit the weights or this version: {error}"
@@ -200,6 +229,10 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
     def parameters_(self) -> int:
         """Number of trained weights."""
 
+    def free_levels(self) -> tuple[float, ...]:
+        """Levels that cost no more training beside the wanted one, for a calibration curve."""
+        return ()
+
     def _fitted_on(self, data: Data) -> Fitted:
         names = data.get("feature_names")
         return Fitted(
@@ -207,6 +240,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             columns=int(data.x.shape[1]),
             names=None if names is None else [str(name) for name in names],
             sparse=is_sparse(data.x),
+            coding=None if data.get("coding") is None else data.coding.to_dict(),
         )
 
     def _settings(self) -> dict[str, Any]:
@@ -232,9 +266,20 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         return self.fitted_
 
     @property
+    def coding_(self) -> Coding | None:
+        """How the fit's table became features, for ``from_frames(..., coding=model.coding_)``."""
+        coding = self._fitted().coding
+        return None if coding is None else Coding.from_dict(coding)
+
+    @property
     def levels_(self) -> list[float]:
         """The levels that were fitted, rising."""
         return check_levels(self._fitted().settings["confidence_level"])
+
+    @property
+    def curve_levels_(self) -> list[float]:
+        """The levels a calibration curve can show."""
+        return sorted({*self.levels_, *(CURVE if self.any_level else ())})
 
     def _level(self, wanted: float | None) -> float:
         """Return a fitted level, the highest unless told, or raise."""

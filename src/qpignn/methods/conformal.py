@@ -8,7 +8,6 @@ are exchangeable, it then covers with at least the wanted probability, whatever 
 from __future__ import annotations
 
 import copy
-import json
 import warnings
 from collections.abc import Callable
 from dataclasses import replace
@@ -24,9 +23,17 @@ from torch_geometric.data import Data
 
 from qpignn.calibration import conformal_quantile
 from qpignn.data.graph import check_graph
-from qpignn.errors import ModelFileError, SettingError, SplitError, one_of, real_number
+from qpignn.errors import (
+    ModelFileError,
+    QpignnWarning,
+    SettingError,
+    SplitError,
+    one_of,
+    real_number,
+)
 from qpignn.intervals import Intervals, check_levels
 from qpignn.methods.base import Bounds, Fitted, IntervalMethod, as_mask
+from qpignn.methods.folder import packed, unpacked
 from qpignn.methods.groups import local_difficulty, node_groups
 from qpignn.methods.net import part_of
 from qpignn.methods.prefit import Prefit
@@ -103,6 +110,7 @@ class Conformal(IntervalMethod):
         made = cls(Prefit(model, confidence_level), **settings)
         made.check_settings()
         made.method_ = Prefit(model, confidence_level).fit(data)
+        made.history_ = made.method_.history_
         nodes = as_mask(calibration_mask, data.x.shape[0]) & ~data.y.isnan()
         if not bool(nodes.any()):
             raise SplitError("calibration_mask: expected labelled nodes, got none")
@@ -174,6 +182,7 @@ class Conformal(IntervalMethod):
                     f"too few calibration nodes for a level of {level:g}"
                     + (f" in the groups {', '.join(short)}" if self.groups else f" ({len(y)})")
                     + ": their intervals are infinite",
+                    QpignnWarning,
                     stacklevel=4,
                 )
 
@@ -250,13 +259,12 @@ class Conformal(IntervalMethod):
 
     def _state(self) -> dict[str, Tensor]:
         words = {"groups": self.group_state_, "widenings": list(self.widenings_.items())}
-        state = {"conformal": torch.tensor(list(json.dumps(words).encode()), dtype=torch.uint8)}
-        state["residuals"] = torch.from_numpy(self._residuals)
+        state = {"conformal": packed(words), "residuals": torch.from_numpy(self._residuals)}
         inner = self.method_._as_fitted()._state()
         return state | {f"method.{name}": tensor for name, tensor in inner.items()}
 
     def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
-        words = json.loads(bytes(state["conformal"].tolist()))
+        words = unpacked(state["conformal"])
         self.group_state_ = words["groups"]
         self.widenings_ = dict(words["widenings"])
         self._residuals = state["residuals"].numpy()

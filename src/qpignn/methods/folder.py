@@ -21,7 +21,7 @@ from qpignn import __version__
 from qpignn.errors import ModelFileError
 from qpignn.files import replace_file
 
-FORMAT = 1
+FORMAT = 2
 WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
 
 
@@ -45,6 +45,16 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"a setting of type {type(value).__name__} cannot be saved: {value!r}")
+
+
+def packed(words: Any) -> Tensor:
+    """Return a JSON document as a tensor, so that it stands among the weights under one digest."""
+    return torch.tensor(list(json.dumps(words).encode()), dtype=torch.uint8)
+
+
+def unpacked(tensor: Tensor) -> Any:
+    """Return the document of :func:`packed`."""
+    return json.loads(bytes(tensor.tolist()))
 
 
 def read_folder(
@@ -81,7 +91,7 @@ def read_description(folder: Path) -> dict[str, Any]:
         description = json.loads(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ModelFileError(f"{path}: expected JSON, got something else: {error}") from error
-    wanted = {"method", "settings", "columns", "names", "sparse", "weights_sha256"}
+    wanted = {"method", "settings", "columns", "names", "sparse", "coding", "weights_sha256"}
     if not isinstance(description, dict) or not wanted <= description.keys():
         raise ModelFileError(f"{path}: expected the fields {sorted(wanted)}, got others")
     if description.get("format") != FORMAT:

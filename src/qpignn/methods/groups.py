@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import degree
 
-from qpignn.data.split import communities
+from qpignn.data.structure import communities, degrees
 from qpignn.errors import SettingError, listed
 
 Labels = npt.NDArray[np.str_]
@@ -39,13 +38,13 @@ def node_groups(
     if kind is None:
         return np.full(nodes, "all"), None
     if kind == "degree":
-        degrees = degree(data.edge_index[0], nodes).numpy()
+        found = degrees(data).astype(np.float64)
         if judged is not None:
             shares = np.linspace(0, 1, DEGREE_BINS + 1)[1:-1]
-            state = sorted({float(edge) for edge in np.quantile(degrees[judged], shares)})
+            state = sorted({float(edge) for edge in np.quantile(found[judged], shares)})
         low = [0.0, *state]
         names = np.array([f"degree from {edge:g}" for edge in low])
-        return names[np.searchsorted(state, degrees, side="right")], state
+        return names[np.searchsorted(state, found, side="right")], state
     if kind == "community":
         digest = hashlib.sha256(data.edge_index.numpy().tobytes()).hexdigest()
         if judged is None and state != digest:

@@ -25,7 +25,7 @@ from qpignn.calibration import (
     enough_for,
 )
 from qpignn.data.scaling import TRANSFORMS
-from qpignn.errors import SettingError, one_of, real_number
+from qpignn.errors import QpignnWarning, SettingError, one_of, real_number
 from qpignn.intervals import check_levels
 from qpignn.methods.base import Bounds, Fitted
 from qpignn.methods.net import NetMethod, Seen
@@ -59,6 +59,10 @@ class SelfCalibrating(NetMethod):
     @abstractmethod
     def _calibrates(self) -> bool:
         """Whether half-widths are stretched by what held-out nodes tell."""
+
+    def free_levels(self) -> tuple[float, ...]:
+        """The helping levels, which are trained anyway."""
+        return HELPING_LEVELS if self._calibrates() and self.side == "both" else ()
 
     def _train_seen(self, seen: Seen) -> None:
         """Train on what was seen, after whatever must be decided first."""
@@ -171,6 +175,7 @@ class SelfCalibrating(NetMethod):
             warnings.warn(
                 f"{judged} held-out nodes are too few to calibrate a level of {level:g} "
                 f"({enough_for(level)} are needed): its intervals may cover less",
+                QpignnWarning,
                 stacklevel=5,
             )
         if judged == 0:

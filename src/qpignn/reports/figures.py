@@ -10,50 +10,9 @@ import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from qpignn.intervals import Intervals, as_nodes
+from qpignn.drawing import INSIDE
 
 LOSSES = {"printed": ("#08306b", "o", "-"), "published": ("#d95f02", "s", "--")}
-BAND, INSIDE, MISSED = "#9ecae1", "#08306b", "#d95f02"  # apart in lightness as well as in hue
-
-
-def interval_band(y: Any, intervals: Intervals, title: str = "") -> Figure:
-    """Draw targets in rising order with their intervals; missed ones are marked by shape too."""
-    figure = Figure(figsize=(9, 4.5), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.add_subplot()
-    hit = draw_band(axes, y, intervals, size=1.6)
-    axes.set_xlabel("test nodes, by target")
-    axes.set_ylabel("target")
-    level = f"{100 * intervals.confidence_level:g} % intervals"
-    axes.set_title(title or f"{level}: {100 * hit.mean():.1f} % of targets inside")
-    handles, labels = axes.get_legend_handles_labels()
-    labels[-1] += f" ({int((~hit).sum())} of {len(hit)})"
-    axes.legend(handles, labels, loc="upper left", frameon=False)
-    return figure
-
-
-def draw_band(axes: Any, y: Any, intervals: Intervals, *, size: float = 1.0) -> Any:
-    """Draw intervals by rising target into axes; return which targets are inside."""
-    targets = as_nodes("y", y)
-    order = np.argsort(targets, kind="stable")
-    targets, shown = targets[order], intervals.select(order)
-    hit = shown.covers(targets)
-    rank = np.arange(len(targets))
-    line = {"color": BAND, "linewidth": size / 1.6 * _line_width(len(rank))}
-    axes.vlines(rank, shown.lower, shown.upper, **line)
-    axes.vlines([], [], [], color=BAND, linewidth=6, label="interval")
-    axes.plot(
-        rank, shown.prediction, ".", color="#5a9bd4", markersize=1.5 * size, label="prediction"
-    )
-    axes.plot(
-        rank[hit], targets[hit], ".", color=INSIDE, markersize=2.5 * size, label="target, inside"
-    )
-    axes.plot(
-        rank[~hit], targets[~hit], "x", color=MISSED, markersize=3.7 * size, label="target, missed"
-    )
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.margins(x=0.01)
-    return hit
 
 
 def lambda_curve(rows: list[dict[str, Any]], confidence_level: float) -> Figure:
@@ -103,11 +62,6 @@ def lambda_curve(rows: list[dict[str, Any]], confidence_level: float) -> Figure:
     handles, labels = axes[0, 0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
     return figure
-
-
-def _line_width(nodes: int) -> float:
-    """Bars that touch but do not overlap in a nine-inch picture."""
-    return float(np.clip(580 / max(nodes, 1), 0.4, 6))
 
 
 def save_figure(figure: Figure, path: Path) -> None:

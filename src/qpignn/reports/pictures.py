@@ -16,7 +16,6 @@ from qpignn.errors import SettingError, one_of
 from qpignn.experiments.plan import Plan
 from qpignn.intervals import Intervals
 from qpignn.paper.spec import Spec, read_facts
-from qpignn.reports.figures import draw_band
 from qpignn.reports.paper import TABLES, against_paper
 
 # hues apart for the colour-blind (Okabe and Ito), each with a marker and a dash of its own
@@ -73,7 +72,7 @@ def _bands(plan: Plan, frame: pd.DataFrame) -> Figure:
             row = places.loc[(dataset, variant)]
             nodes = {name: np.array(values) for name, values in row["intervals"].items()}
             truth = nodes.pop("y")
-            draw_band(panel, truth, Intervals(**nodes, confidence_level=row["confidence_level"]))
+            Intervals(**nodes, confidence_level=row["confidence_level"]).plot(truth, axes=panel)
             room = 0.6 * (truth.max() - truth.min())  # an absurd width would hide the others
             panel.set_ylim(truth.min() - room, truth.max() + room)
             panel.set_xlabel(f"PICP {row['picp']:.2f}, MPIW {row['mpiw']:.2f}", fontsize="small")

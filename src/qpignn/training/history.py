@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any, Self
 
 import pandas as pd
 
@@ -27,6 +28,11 @@ class History:
 
     def __len__(self) -> int:
         return len(self.loss)
+
+    @classmethod
+    def from_dict(cls, words: dict[str, Any]) -> Self:
+        """Take back what ``dataclasses.asdict`` made of a history, through JSON."""
+        return cls(**{**words, "held_out": {int(k): v for k, v in words["held_out"].items()}})
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row an epoch."""

@@ -1,0 +1,80 @@
+"""A table of edges: two columns of node ids, and maybe one of weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch import Tensor
+
+from qpignn.data.values import need_columns, numbers
+from qpignn.errors import GraphError, listed
+
+END_NAMES = (("from", "to"), ("source", "target"), ("src", "dst"))
+"""Columns of an edge table that are taken as its ends wherever they stand."""
+
+
+def edge_ends_and_weights(
+    edges: pd.DataFrame | None,
+    ids: pd.Index,
+    ends: tuple[str, str] | None,
+    weight: str | None,
+    *,
+    among: str = "the node table",
+) -> tuple[Tensor, Tensor | None]:
+    """Return the positions of an edge table's ends among ``ids``, and its weights."""
+    if edges is None:
+        return torch.empty((2, 0), dtype=torch.long), None
+    ends = end_columns(edges, ends)
+    need_columns("edge", edges, [weight] if weight is not None else [])
+    positions = np.stack([_positions(edges[end], ids, among) for end in ends])
+    if len(edges) and bool((positions[0] == positions[1]).all()):
+        raise GraphError(
+            f"expected edges between different nodes, got {len(edges)} that all join a node to "
+            f"itself; are {listed(ends)} the columns of the two ends (edge_ends=...)?"
+        )
+    values = None
+    if weight is not None:
+        rows = pd.RangeIndex(1, len(edges) + 1)
+        told = numbers(edges[weight], rows, f"edge weight column {weight!r}")
+        values = torch.from_numpy(told.astype(np.float32))
+    return torch.from_numpy(positions), values
+
+
+def end_columns(edges: pd.DataFrame, ends: tuple[str, str] | None) -> tuple[str, str]:
+    """Return the names of an edge table's two id columns: those given, else those it must be."""
+    if ends is None:
+        if edges.shape[1] < 2:
+            raise GraphError(
+                f"the edge table: expected two columns of node ids, got "
+                f"{listed(edges.columns) or 'no column'}"
+            )
+        known = [pair for pair in END_NAMES if set(pair) <= set(edges.columns)]
+        ends = known[0] if known else (edges.columns[0], edges.columns[1])
+    if len(ends) != 2:
+        raise GraphError(f"edge_ends: expected two columns, got {listed(ends)}")
+    need_columns("edge", edges, ends)
+    return ends
+
+
+def _positions(end: pd.Series[Any], ids: pd.Index, among: str) -> npt.NDArray[np.int64]:
+    if not len(end):
+        return np.empty(0, dtype=np.int64)
+    named = pd.Index(end, tupleize_cols=False)
+    if named.hasnans:
+        rows = np.flatnonzero(named.isna()) + 1
+        raise GraphError(f"edge column {end.name!r}: got blank ids in edge rows {listed(rows)}")
+    positions: npt.NDArray[np.int64] = ids.get_indexer(named).astype(np.int64)
+    unknown = np.flatnonzero(positions < 0)
+    if len(unknown):
+        kinds = {type(ids[0]).__name__, type(named[int(unknown[0])]).__name__}
+        hint = f" (ids are of different types: {' and '.join(sorted(kinds))})" * (len(kinds) > 1)
+        raise GraphError(
+            f"edge column {end.name!r} names nodes that {among} lacks: "
+            f"{listed(named[unknown].unique())}, first in edge row {int(unknown[0]) + 1}{hint}; "
+            f"add those nodes or drop those edges"
+        )
+    return positions

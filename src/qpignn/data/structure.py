@@ -1,0 +1,119 @@
+"""What the edges say of a graph: degrees, components, communities, distances."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+from sknetwork.clustering import Louvain
+from torch_geometric.data import Data
+
+from qpignn.data.graph import labelled
+
+Whole = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
+UNREACHED = -1
+"""Distance of a node that no path leads to."""
+
+
+def adjacency(data: Data) -> Any:
+    """Return a SciPy CSR matrix with a 1 in row v, column u, for every edge u → v."""
+    nodes = data.x.shape[0]
+    source, target = data.edge_index.numpy()
+    ones = np.ones(len(source))
+    return sp.csr_matrix((ones, (target, source)), shape=(nodes, nodes))
+
+
+def degrees(data: Data) -> Whole:
+    """Return how many neighbours each node hears from."""
+    counts: Whole = np.bincount(data.edge_index[1].numpy(), minlength=data.x.shape[0])
+    return counts
+
+
+def components(data: Data) -> Whole:
+    """Return the number of each node's connected component, directions left aside."""
+    _, label = connected_components(adjacency(data), directed=False)
+    found: Whole = label.astype(np.int64)
+    return found
+
+
+def communities(data: Data) -> Whole:
+    """Return the number of each node's community, the largest first, found by Louvain.
+
+    The same graph gives the same communities. A node without edges is a community of its own.
+    """
+    links = adjacency(data)
+    if links.nnz == 0:
+        return np.arange(data.x.shape[0])
+    label: Whole = Louvain(random_state=0).fit_predict(links.maximum(links.T)).astype(np.int64)
+    return label
+
+
+def distances(data: Data, start: npt.NDArray[np.bool_]) -> Whole:
+    """Return how many edges lead from the nearest ``start`` node to each node; −1 where none do."""
+    links = adjacency(data)
+    found = np.full(len(start), UNREACHED)
+    front, far = start.copy(), 0
+    while front.any():
+        found[front] = far
+        front = (links @ front.astype(np.float64) > 0) & (found == UNREACHED)
+        far += 1
+    return found
+
+
+def neighbour_gap(data: Data, value: Floats, known: Floats) -> Floats:
+    """Return how far a node's ``value`` is on average from its neighbours' ``known`` ones.
+
+    NaN among ``known`` is unknown; a node without known neighbours has NaN.
+    """
+    source, target = data.edge_index.numpy()
+    told = ~np.isnan(known[source])
+    source, target = source[told], target[told]
+    off = np.abs(value[target] - known[source])
+    count = np.bincount(target, minlength=len(value))
+    total = np.bincount(target, weights=off, minlength=len(value))
+    gap: Floats = np.full(len(value), np.nan)
+    np.divide(total, count, out=gap, where=count > 0)
+    return gap
+
+
+@dataclass(frozen=True)
+class Overview:
+    """What there is in a graph.
+
+    Attributes:
+        edges: pairs of nodes that are joined; for a directed graph, one for each direction used.
+        directed: whether some edge runs one way only.
+        isolated: nodes without any edge.
+        components: connected parts, isolated nodes among them.
+    """
+
+    nodes: int
+    edges: int
+    directed: bool
+    labelled: int
+    features: int
+    isolated: int
+    components: int
+
+
+def overview(data: Data) -> Overview:
+    """Count what there is in a graph."""
+    links = adjacency(data)
+    directed = bool((links != links.T).nnz)
+    touched = np.unique(data.edge_index.numpy())
+    nodes, features = data.x.shape
+    loops = int((links.diagonal() != 0).sum())
+    return Overview(
+        nodes=int(nodes),
+        edges=links.nnz if directed else (links.nnz + loops) // 2,
+        directed=directed,
+        labelled=int(labelled(data).sum()),
+        features=int(features),
+        isolated=int(nodes - len(touched)),
+        components=int(components(data).max()) + 1,
+    )

@@ -1,0 +1,1 @@
+"""Whether intervals can be trusted, and where not."""

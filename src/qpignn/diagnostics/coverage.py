@@ -1,0 +1,146 @@
+"""Coverage as a count: error bars, groups of nodes, and which of them fall short.
+
+Error bars are 95 % Wilson intervals. A group is called out only where an exact binomial test says
+that so few hits would be rare if the wanted coverage held, after Holm's correction for the number
+of groups looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import binom, binomtest
+
+from qpignn.diagnostics.grouping import Grouping
+from qpignn.intervals import Floats
+
+Mask = npt.NDArray[np.bool_]
+RARE = 0.05  # chance below which a deviation is called one
+SMALL = 0.03  # a shortfall up to here is nothing to act on
+
+
+def percent(share: float, digits: int | None = None) -> str:
+    """Show a share as per cents, with so many digits after the point, or as many as it has."""
+    return f"{100 * share:g} %" if digits is None else f"{100 * share:.{digits}f} %"
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """How many of some nodes are covered, and what that says.
+
+    Attributes:
+        share: covered over nodes.
+        low, high: its 95 % interval (Wilson).
+        too_few, too_many: chance of so few, or so many, hits if the wanted level held exactly.
+    """
+
+    level: float
+    nodes: int
+    covered: int
+    share: float
+    low: float
+    high: float
+    too_few: float
+    too_many: float
+
+    @property
+    def margin(self) -> float:
+        """Half the length of the error bar."""
+        return (self.high - self.low) / 2
+
+    @property
+    def short(self) -> bool:
+        """Whether the coverage is short of the wanted one by more than a little."""
+        return self.share < self.level - SMALL
+
+    def __str__(self) -> str:
+        digits = 0 if self.margin >= 0.01 else 1
+        return f"{percent(self.share, digits)} ± {percent(self.margin, digits)}"
+
+
+def count_coverage(hits: Mask, level: float) -> Coverage:
+    """Count covered nodes."""
+    nodes, covered = len(hits), int(hits.sum())
+    bar = binomtest(covered, nodes).proportion_ci(0.95, "wilson")
+    return Coverage(
+        level=level,
+        nodes=nodes,
+        covered=covered,
+        share=covered / nodes,
+        low=float(bar.low),
+        high=float(bar.high),
+        too_few=float(binom.cdf(covered, nodes, level)),
+        too_many=float(binom.sf(covered - 1, nodes, level)),
+    )
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some nodes, how many of them are covered, and their mean width.
+
+    ``who`` names them in a sentence; ``below`` says that their coverage is short of the wanted one
+    beyond chance, all groups considered, and by enough to matter.
+    """
+
+    label: str
+    who: str
+    coverage: Coverage
+    width: float
+    below: bool
+
+
+@dataclass(frozen=True)
+class Division:
+    """The groups of one division of the nodes."""
+
+    name: str
+    groups: list[Group]
+
+    @property
+    def worst(self) -> Group:
+        """The group furthest below the wanted coverage, measured in what chance would do."""
+        return min(self.groups, key=lambda group: group.coverage.too_few)
+
+
+def divide(
+    groupings: Sequence[Grouping], hits: Mask, width: Floats, judged: Mask, level: float
+) -> list[Division]:
+    """Count the coverage of every group; divisions into one group only are left out.
+
+    Args:
+        groupings: of all nodes.
+        hits, width: of all nodes; those of ``judged`` ones count.
+        judged: the held-out nodes.
+        level: the wanted coverage.
+    """
+    kept = [grouping for grouping in groupings if len(grouping.labels) > 1]
+    insides = [
+        [judged & (grouping.member == i) for i in range(len(grouping.labels))] for grouping in kept
+    ]
+    counts = [[count_coverage(hits[nodes], level) for nodes in parts] for parts in insides]
+    below = iter(holm([found.too_few for parts in counts for found in parts]))
+    return [
+        Division(
+            grouping.name,
+            [
+                Group(label, who, found, float(width[nodes].mean()), next(below) and found.short)
+                for label, who, found, nodes in zip(
+                    grouping.labels, grouping.who, parts, inside, strict=True
+                )
+            ],
+        )
+        for grouping, parts, inside in zip(kept, counts, insides, strict=True)
+    ]
+
+
+def holm(chances: Sequence[float]) -> list[bool]:
+    """Return which of several chances are rare, allowing for how many were looked at."""
+    rare = [False] * len(chances)
+    for rank, i in enumerate(np.argsort(chances, kind="stable")):
+        if chances[i] > RARE / (len(chances) - rank):
+            break
+        rare[i] = True
+    return rare

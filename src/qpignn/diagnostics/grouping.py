@@ -1,0 +1,152 @@
+"""Which nodes belong together: by a number, by a word, or by their place in the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+from torch_geometric.data import Data
+
+from qpignn.data.graph import node_ids
+from qpignn.data.structure import UNREACHED, communities, degrees, distances
+
+Mask = npt.NDArray[np.bool_]
+MOST = 12  # groups a page can show; the others are put together
+FEWEST = 10  # judged nodes a community needs to stand alone
+FIFTHS = (0.2, 0.4, 0.6, 0.8)
+DEGREE_SHARES = (0.25, 0.5, 0.75, 0.9)
+FEW_VALUES = 6  # a number with so few different values is taken as a word
+
+
+@dataclass(frozen=True)
+class Grouping:
+    """A division of the nodes.
+
+    Attributes:
+        name: what it divides by.
+        labels: the groups, in the order they are shown.
+        who: how a sentence names the nodes of each group.
+        member: the position of each node's group in ``labels``; −1 for none.
+    """
+
+    name: str
+    labels: list[str]
+    who: list[str]
+    member: npt.NDArray[np.int64]
+
+
+def by_number(
+    name: str,
+    values: Any,
+    judged: Mask,
+    phrase: str,
+    *,
+    shares: Sequence[float] = FIFTHS,
+    without: tuple[str, str] = ("unknown", "nodes for which it is unknown"),
+) -> Grouping:
+    """Divide by a number, at quantiles of the judged nodes.
+
+    Args:
+        name, values: what to divide by.
+        judged: the nodes that count.
+        phrase: names the nodes of a group in a sentence, with ``{}`` for its range.
+        shares: where to cut.
+        without: label and phrase of the nodes that have no number.
+    """
+    numbers = np.asarray(values, dtype=np.float64)
+    known = np.isfinite(numbers)
+    seen = numbers[judged & known]
+    edges = np.unique(np.quantile(seen, shares)) if len(seen) else np.empty(0)
+    bins = np.searchsorted(edges, numbers, side="left")
+    labels: list[str] = []
+    member = np.full(len(numbers), -1)
+    for part in range(len(edges) + 1):
+        inside = known & (bins == part)
+        if not (inside & judged).any():
+            continue
+        low, high = numbers[inside].min(), numbers[inside].max()
+        member[inside] = len(labels)
+        labels.append(f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}")
+    who = [phrase.format(label) for label in labels]
+    if (judged & ~known).any():
+        member[~known] = len(labels)
+        labels, who = [*labels, without[0]], [*who, without[1]]
+    return Grouping(name, labels, who, member)
+
+
+def by_word(name: str, words: Any, judged: Mask, phrase: str) -> Grouping:
+    """Divide by a word; where there are many, those of the fewest judged nodes are put together."""
+    column = pd.Series(np.asarray(words, dtype=object)).map(str)
+    counts = column[judged].value_counts()
+    kept = sorted(counts.index if len(counts) <= MOST else counts.index[: MOST - 1])
+    rest = [f"the other {len(counts) - len(kept)}"] if len(counts) > len(kept) else []
+    place = {**dict.fromkeys(counts.index, len(kept)), **{kept[i]: i for i in range(len(kept))}}
+    member = np.array([place.get(label, -1) for label in column])  # −1: words no judged node has
+    return Grouping(name, kept + rest, [phrase.format(label) for label in kept + rest], member)
+
+
+def by_column(name: str, values: Any, judged: Mask) -> Grouping:
+    """Divide by a column of the user's, whether it holds numbers or words."""
+    column = pd.Series(np.asarray(values))
+    numeric = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
+    if numeric and column.nunique() > FEW_VALUES:
+        phrase = f"nodes with {name} {{}}"
+        return by_number(name, column, judged, phrase, without=("blank", f"nodes without {name}"))
+    words = column.map(lambda value: "blank" if pd.isna(value) else _plain(value))
+    return by_word(name, words, judged, f"nodes with {name} = {{}}")
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def by_degree(data: Data, judged: Mask) -> Grouping:
+    """Divide by the number of neighbours; the best connected tenth is a group by itself."""
+    found = by_number("degree", degrees(data), judged, "nodes with degree {}", shares=DEGREE_SHARES)
+    if len(found.labels) > 1:
+        share = np.mean(found.member[judged] == len(found.labels) - 1)
+        found.labels[-1] += f" (the highest {100 * share:.0f} %)"
+        found.who[-1] = f"nodes with degree {found.labels[-1]}"
+    return found
+
+
+def by_distance(data: Data, given: Mask, judged: Mask) -> Grouping:
+    """Divide by the number of edges to the nearest given node."""
+    far = distances(data, given)
+    labels = ["1 edge", "2 edges", "3 or more edges", "no path"]
+    who = [f"nodes {label} from the nearest given node" for label in labels[:-1]]
+    who.append("nodes that no path joins to a given node")
+    member = np.clip(far, 1, 3) - 1
+    member[far == UNREACHED] = 3
+    return _present(Grouping("distance", labels, who, member), judged)
+
+
+def by_community(data: Data, judged: Mask) -> Grouping:
+    """Divide by densely joined parts, each named after its best connected node."""
+    label = communities(data)
+    counts = np.bincount(label[judged], minlength=label.max() + 1)
+    order = np.argsort(-counts, kind="stable")
+    large = [int(i) for i in order if counts[i] >= FEWEST][:MOST]
+    ids, ranks = node_ids(data), degrees(data)
+    member = np.full(len(label), len(large))
+    labels = []
+    for place, number in enumerate(large):
+        inside = np.flatnonzero(label == number)
+        member[inside] = place
+        labels.append(f"{place + 1} (around {ids[inside[np.argmax(ranks[inside])]]})")
+    who = [f"community {label}" for label in labels]
+    labels, who = [*labels, "the smaller ones"], [*who, "the smaller communities"]
+    return _present(Grouping("community", labels, who, member), judged)
+
+
+def _present(grouping: Grouping, judged: Mask) -> Grouping:
+    """Leave out groups without judged nodes."""
+    there = sorted(set(grouping.member[judged]) - {-1})
+    moved = np.full(len(grouping.labels) + 1, -1)
+    moved[there] = np.arange(len(there))
+    labels, who = ([words[i] for i in there] for words in (grouping.labels, grouping.who))
+    return Grouping(grouping.name, labels, who, moved[grouping.member])

@@ -1,0 +1,197 @@
+"""Where to draw nodes: distances along edges become distances on paper.
+
+Pivot MDS (distances to a few dozen far-apart nodes, projected on the two directions in which they
+vary most) gives road networks and maps their shape at the cost of a few dozen breadth-first
+searches; on small graphs a spring step then spreads what lies on one spot. Connected components
+are laid out one by one and packed on shelves; isolated nodes, and those of components beyond the
+largest, stand in rows.
+"""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy.sparse.csgraph import breadth_first_order, connected_components
+from scipy.spatial import cKDTree
+from torch_geometric.data import Data
+
+from qpignn.data.structure import adjacency
+from qpignn.intervals import Floats
+from qpignn.randomness import numpy_rng
+from qpignn.reports.markup import rounded
+
+Places = npt.NDArray[np.float64]
+"""(nodes, 2)"""
+DRAWN_NODES, DRAWN_EDGES = 4_000, 12_000
+PIVOTS = 50
+COMPONENTS = 100  # that are drawn as such
+SPRING_NODES = 10_000  # components up to here are spread by springs
+ROUNDS = 60
+NEAR = 24  # neighbours on paper that push each other away
+GAP = 0.12  # between components, in units of the smaller one's side
+
+
+def graph_drawing(data: Data, place: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Return where to draw which nodes and edges; of many, some by chance.
+
+    Args:
+        data: the graph.
+        place: each node's row in the page's table; −1 for none, which is not drawn either.
+    """
+    links = adjacency(data)
+    links = links.maximum(links.T)
+    mapped = _map_places(data)
+    places = lay_out(links) if mapped is None else mapped
+    rng = numpy_rng(0, "report graph")
+    listed = np.flatnonzero(place >= 0)
+    drawn = listed if len(listed) <= DRAWN_NODES else rng.choice(listed, DRAWN_NODES, False)
+    inside = links[drawn][:, drawn]
+    source, target = inside.nonzero()
+    once = np.flatnonzero(source < target)
+    kept = once if len(once) <= DRAWN_EDGES else rng.choice(once, DRAWN_EDGES, replace=False)
+    spots = places[drawn] - places[drawn].min(axis=0)
+    width, height = (float(side) or 1.0 for side in np.ptp(places[drawn], axis=0))
+    return {
+        "kind": "layout" if mapped is None else "map",
+        "note": "nodes joined by an edge are drawn close together"
+        if mapped is None
+        else "nodes are drawn at their coordinates",
+        "node": place[drawn].tolist(),
+        "x": rounded(spots[:, 0] / width, 4),
+        "y": rounded(1 - spots[:, 1] / height, 4),
+        "edges": np.stack([source[kept], target[kept]], axis=1).ravel().tolist(),
+        "aspect": width / height,
+        "shown": len(drawn),
+        "of": len(place),
+        "edges_shown": len(kept),
+        "edges_of": (links.nnz + int((links.diagonal() != 0).sum())) // 2,
+    }
+
+
+def _map_places(data: Data) -> Floats | None:
+    """Return the graph's own coordinates, if it has two for every node."""
+    found = data.get("pos")
+    if found is None or tuple(found.shape) != (data.x.shape[0], 2):
+        return None
+    places: Floats = found.double().numpy()
+    return places if bool(np.isfinite(places).all()) else None
+
+
+def lay_out(links: Any, seed: int = 0) -> Places:
+    """Return a place for every node of a symmetric SciPy CSR matrix, in the unit of its size."""
+    rng = numpy_rng(seed, "layout")
+    count, label = connected_components(links, directed=False)
+    sizes = np.bincount(label, minlength=count)
+    order = np.lexsort((label, -sizes[label]))  # the largest component first
+    largest = np.sort(sizes)[::-1][:COMPONENTS]
+    ends = np.cumsum([0, *largest[largest > 1]])
+    inside = links[order][:, order]
+    parts, boxes = [], []
+    for start, end in pairwise(ends):
+        parts.append(order[start:end])
+        boxes.append(_in_box(_component(inside[start:end, start:end], rng), end - start))
+    if ends[-1] < len(order):
+        parts.append(order[ends[-1] :])
+        boxes.append(_rows(len(parts[-1])))
+    found: Places = np.empty((links.shape[0], 2))
+    for nodes, box, corner in zip(parts, boxes, _shelves(boxes), strict=True):
+        found[nodes] = box + corner
+    return found
+
+
+def _rows(nodes: int) -> Places:
+    """Places of nodes without neighbours."""
+    width = math.isqrt(nodes - 1) + 1
+    return np.column_stack(np.divmod(np.arange(nodes), width)).astype(np.float64)
+
+
+def _component(links: Any, rng: np.random.Generator) -> Places:
+    places = _pivot_mds(links, rng)
+    return _spread(links, places) if len(places) <= SPRING_NODES else places
+
+
+def _pivot_mds(links: Any, rng: np.random.Generator) -> Places:
+    nodes = links.shape[0]
+    pivot = int(rng.integers(nodes))
+    nearest = np.full(nodes, np.inf)
+    columns = []
+    for _ in range(min(PIVOTS, nodes)):
+        far = _steps(links, pivot)
+        columns.append(far)
+        nearest = np.minimum(nearest, far)
+        pivot = int(np.argmax(nearest))  # next the node furthest from all pivots so far
+    square = np.column_stack(columns) ** 2
+    centred = square - square.mean(axis=0) - square.mean(axis=1, keepdims=True) + square.mean()
+    _, vectors = np.linalg.eigh(centred.T @ centred)
+    places = centred @ vectors[:, -2:][:, ::-1]
+    if places.shape[1] < 2:
+        places = np.column_stack([places, np.zeros(nodes)])
+    spread = np.ptp(places, axis=0).max() or 1.0
+    jitter = rng.normal(scale=0.3 / np.sqrt(nodes), size=places.shape)
+    found: Places = places / spread + 0.1 * jitter  # twins would lie on one spot
+    return found
+
+
+def _steps(links: Any, start: int) -> npt.NDArray[np.float64]:
+    """Return how many edges lead from a node to each other of its component."""
+    order, parent = breadth_first_order(links, start, directed=True)
+    place = np.empty(links.shape[0], dtype=np.int64)
+    place[order] = np.arange(len(order))
+    parent_place = place[parent[order[1:]]]  # rises: a breadth-first search meets children in turn
+    far = np.zeros(len(order))
+    begin, end, step = 0, 1, 0
+    while end < len(order):
+        step += 1
+        begin, end = end, 1 + int(np.searchsorted(parent_place, end, side="left"))
+        far[begin:end] = step
+    steps = np.empty(links.shape[0])
+    steps[order] = far
+    return steps
+
+
+def _spread(links: Any, places: Places) -> Places:
+    """Pull neighbours together and push nodes apart that are close on paper, ever more gently."""
+    nodes = len(places)
+    source, target = links.nonzero()
+    wanted = 1 / np.sqrt(nodes)  # length of an edge if nodes filled a unit square
+    places = places.copy()
+    degree = np.maximum(np.bincount(source, minlength=nodes), 1)[:, None]
+    for turn in range(ROUNDS):
+        heat = 2 * wanted * (1 - turn / ROUNDS) + 0.05 * wanted
+        gap = places[target] - places[source]
+        length = np.linalg.norm(gap, axis=1, keepdims=True)
+        pull = gap * length / wanted
+        move = np.column_stack(
+            [np.bincount(source, weights=pull[:, axis], minlength=nodes) for axis in (0, 1)]
+        ) / np.sqrt(degree)
+        far, near = cKDTree(places).query(places, min(NEAR, nodes))
+        away = places[:, None] - places[near]
+        move += (away * (wanted / np.maximum(far, 0.01 * wanted))[..., None] ** 2).sum(axis=1)
+        size = np.maximum(np.linalg.norm(move, axis=1, keepdims=True), 1e-12)
+        places += move / size * np.minimum(size, heat)
+    return places
+
+
+def _in_box(places: Places, nodes: int) -> Places:
+    """Move to the origin and scale to an area that grows with the number of nodes."""
+    places = places - places.min(axis=0)
+    scaled: Places = places / (np.ptp(places, axis=0).max() or 1.0) * np.sqrt(nodes)
+    return scaled
+
+
+def _shelves(boxes: list[Places]) -> list[Places]:
+    """Return a corner for every box, the largest first: row upon row, about as wide as high."""
+    sides = [np.ptp(box, axis=0) + GAP * np.sqrt(len(box)) + 0.5 for box in boxes]
+    area = sum(float(side[0] * side[1]) for side in sides)
+    width = max(1.15 * np.sqrt(area), *(float(side[0]) for side in sides))
+    corners, x, y, height = [], 0.0, 0.0, 0.0
+    for side in sides:
+        if x and x + side[0] > width:
+            x, y, height = 0.0, y + height, 0.0
+        corners.append(np.array([x, y]))
+        x, height = x + float(side[0]), max(height, float(side[1]))
+    return corners

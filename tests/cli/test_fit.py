@@ -1,0 +1,152 @@
+"""A user's own tables on the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+from qpignn.methods.fits import load_fit
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def shops(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "id": [f"s{i}" for i in range(60)],
+            "kind": rng.choice(["bakery", "kiosk"], 60),
+            "zone": rng.integers(1, 4, 60),
+            "area": rng.uniform(20, 90, 60),
+            "note": [f"text {i}" for i in range(60)],
+        }
+    )
+    frame["sales"] = 2 * frame["area"] + np.where(frame["kind"] == "kiosk", 50, 0)
+    frame.loc[:9, "sales"] = np.nan
+    path = tmp_path / "shops.csv"
+    frame.to_csv(path, index=False)
+    ends = pd.DataFrame({"from": frame["id"][:-1], "to": frame["id"][1:].to_numpy()})
+    ends.to_csv(tmp_path / "streets.csv", index=False)
+    return path
+
+
+def words(shops: Path, *more: object, folder: str = "m") -> tuple[object, ...]:
+    edges = shops.parent / "streets.csv"
+    files = ("fit", "--nodes", shops, "--edges", edges, "--target", "sales", "--epochs", 3)
+    return (*files, "--ignore", "note", "--out", shops.parent / folder, *more)
+
+
+def test_it_tells_what_it_read_and_decided(qpignn: Run, shops: Path) -> None:
+    done = qpignn(*words(shops, "--categorical", "zone"))
+    assert done.code == 0, done.err
+    assert "60 nodes (50 labelled), 59 edges, 6 features" in done.err
+    assert "0 isolated nodes, 1 connected components" in done.err
+    assert "kind: 2 categories" in done.err
+    assert "zone: 3 categories" in done.err
+    assert "split: 40 nodes to learn from, 10 held out" in done.err
+    assert "levels 50 %, 80 %, 90 %, scaling standard, target transform none" in done.err
+    report = json.loads(qpignn(*words(shops, "--json")).out)
+    assert report["read"]["features"] == 4  # zone is a number now
+    assert report["decided"]["scaling"] == "standard"
+    fit = load_fit(shops.parent / "m")
+    assert fit.data.feature_names == ["kind=bakery", "kind=kiosk", "zone", "area"]
+    assert fit.table is not None
+    assert list(fit.table["note"][:2]) == ["text 0", "text 1"]
+
+
+def test_free_text_is_refused_with_the_way_out(qpignn: Run, shops: Path) -> None:
+    done = qpignn("fit", "--nodes", shops, "--target", "sales", "--out", shops.parent / "m")
+    assert done.code == 2
+    assert "'note'" in done.err
+    assert "ignore" in done.err
+
+
+def test_blank_features_are_filled_when_asked(qpignn: Run, shops: Path) -> None:
+    frame = pd.read_csv(shops)
+    median = frame["area"].iloc[5:].median()
+    frame.loc[:4, "area"] = np.nan
+    frame.to_csv(shops, index=False)
+    done = qpignn(*words(shops))
+    assert (done.code, "--missing impute" in done.err) == (2, True)
+    done = qpignn(*words(shops, "--missing", "impute"))
+    assert done.code == 0, done.err
+    assert f"area: blanks filled with the median {median:g}" in done.err
+    fit = load_fit(shops.parent / "m")
+    assert fit.data.feature_names[-1] == "area is blank"
+    np.testing.assert_allclose(fit.data.x[:5, -2], median, rtol=1e-6)
+
+
+def test_another_graph_with_an_unknown_category(qpignn: Run, shops: Path) -> None:
+    assert qpignn(*words(shops)).code == 0
+    other = pd.read_csv(shops).head(5).drop(columns=["sales", "note"])
+    other["kind"] = ["bakery", "kiosk", "market", "market", "kiosk"]
+    other.to_csv(shops.parent / "other.csv", index=False)
+    out = shops.parent / "out.csv"
+    done = qpignn(
+        "predict", shops.parent / "m", "--nodes", shops.parent / "other.csv", "--out", out
+    )
+    assert done.code == 0, done.err
+    assert "warning: " in done.err
+    assert "'market' (2 nodes)" in done.err
+    assert len(pd.read_csv(out)) == 5
+    other.drop(columns="area").assign(aera=1).to_csv(shops.parent / "other.csv", index=False)
+    done = qpignn(
+        "predict", shops.parent / "m", "--nodes", shops.parent / "other.csv", "--out", out
+    )
+    assert done.code == 2
+    assert "lacks the column 'area'" in done.err
+    assert "'aera'" in done.err
+
+
+def test_new_nodes_join_the_graph_of_the_fit(qpignn: Run, shops: Path) -> None:
+    assert qpignn(*words(shops)).code == 0
+    folder, out = shops.parent / "m", shops.parent / "out.csv"
+    new, roads = shops.parent / "new.csv", shops.parent / "roads.csv"
+    row = pd.read_csv(shops).iloc[[20]].drop(columns=["sales", "note"])
+    row.assign(id="n1").to_csv(new, index=False)
+    pd.DataFrame({"from": ["n1", "n1"], "to": ["s19", "s21"]}).to_csv(roads, index=False)
+    done = qpignn("predict", folder, "--nodes", new, "--edges", roads, "--join", "--out", out)
+    assert done.code == 0, done.err
+    found = pd.read_csv(out)
+    assert found["id"].tolist() == ["n1"]
+    # the twin of s20 hears what s20 hears; their neighbours now hear one more alike
+    assert qpignn("predict", folder, "--only", "all", "--out", out).code == 0
+    twin = pd.read_csv(out).set_index("id").loc["s20"]
+    assert found["prediction"].iloc[0] == pytest.approx(twin["prediction"], rel=0.2)
+    done = qpignn("predict", folder, "--nodes", new, "--edges", roads, "--out", out)
+    assert (done.code, "'s19'" in done.err) == (2, True)  # unknown without --join
+    done = qpignn("predict", folder, "--join", "--out", out)
+    assert (done.code, "--join goes with --nodes" in done.err) == (2, True)
+    again = ("predict", folder, "--nodes", new, "--edges", roads, "--join", "--out", out)
+    assert qpignn(*again, "--only", "all").code == 0
+    assert len(pd.read_csv(out)) == 61
+
+
+def test_a_graphml_file(qpignn: Run, tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    graph = nx.DiGraph()
+    for i in range(60):
+        known = {"flow": float(rng.normal())} if i >= 10 else {}
+        graph.add_node(
+            f"n{i}", lanes=int(rng.integers(1, 4)), kind=str(rng.choice(["a", "b"])), **known
+        )
+    graph.add_edges_from((f"n{i}", f"n{i + 1}") for i in range(59))
+    path, folder, out = tmp_path / "g.graphml", tmp_path / "m", tmp_path / "out.csv"
+    nx.write_graphml(graph, path)
+    done = qpignn("fit", "--nodes", path, "--target", "flow", "--epochs", 2, "--out", folder)
+    assert done.code == 0, done.err
+    assert "60 nodes (50 labelled), 59 directed edges, 3 features" in done.err
+    assert qpignn("predict", folder, "--out", out).code == 0
+    assert pd.read_csv(out)["id"].tolist() == [f"n{i}" for i in range(10)]
+    assert qpignn("predict", folder, "--nodes", path, "--only", "all", "--out", out).code == 0
+    same = pd.read_csv(out)
+    assert qpignn("predict", folder, "--only", "all", "--out", out).code == 0
+    pd.testing.assert_frame_equal(same, pd.read_csv(out))

@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from qpignn.diagnostics.coverage import count_coverage, divide, holm, percent
+from qpignn.diagnostics.grouping import Grouping
+
+
+def test_a_count_by_hand() -> None:
+    found = count_coverage(np.array([True] * 81 + [False] * 19), 0.9)
+    assert (found.nodes, found.covered, found.share) == (100, 81, 0.81)
+    # Wilson: (p + z²/2n ± z·sqrt(p(1−p)/n + z²/4n²)) / (1 + z²/n), z = 1.96
+    z, p, n = 1.959964, 0.81, 100
+    middle, reach = p + z**2 / (2 * n), z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    assert found.low == pytest.approx((middle - reach) / (1 + z**2 / n), abs=1e-6)
+    assert found.high == pytest.approx((middle + reach) / (1 + z**2 / n), abs=1e-6)
+    assert str(found) == "81 % ± 8 %"
+    assert found.short
+
+
+@given(st.integers(1, 400), st.floats(0.05, 0.95), st.data())
+def test_chances_and_error_bars_hold_together(
+    nodes: int, level: float, data: st.DataObject
+) -> None:
+    covered = data.draw(st.integers(0, nodes))
+    found = count_coverage(np.arange(nodes) < covered, level)
+    assert 0 <= found.low <= found.share + 1e-12
+    assert found.share - 1e-12 <= found.high <= 1
+    both = found.too_few + found.too_many - binom.pmf(covered, nodes, level)
+    assert both == pytest.approx(1, abs=1e-9)  # so few, so many: the same count is in both
+
+
+def test_a_true_level_is_seldom_called_short() -> None:
+    rng = np.random.default_rng(0)
+    rare = [count_coverage(rng.random(200) < 0.9, 0.9).too_few < 0.05 for _ in range(1000)]
+    assert np.mean(rare) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1000)
+
+
+def test_holm_by_hand() -> None:
+    assert holm([0.001, 0.04, 0.02, 0.6]) == [True, False, False, False]
+    # 0.001 ≤ 0.05/4; 0.012 ≤ 0.05/3; 0.03 > 0.05/2
+    assert holm([0.03, 0.001, 0.6, 0.012]) == [False, True, False, True]
+    assert holm([]) == []
+
+
+def test_divisions_count_judged_nodes_only() -> None:
+    member = np.array([0, 0, 0, 1, 1, 1])
+    judged = np.array([True, True, False, True, True, True])
+    hits = np.array([True, False, True, True, True, True])
+    width = np.array([1.0, 3.0, 100.0, 2.0, 2.0, 5.0])
+    halves = Grouping("half", ["a", "b"], ["the first", "the second"], member)
+    alone = Grouping("one", ["all"], ["all"], np.zeros(6, dtype=int))
+    (division,) = divide([halves, alone], hits, width, judged, 0.5)
+    first, second = division.groups
+    assert (first.coverage.nodes, first.coverage.covered, first.width) == (2, 1, 2.0)
+    assert (second.coverage.nodes, second.coverage.covered, second.width) == (3, 3, 3.0)
+    assert division.worst is first
+
+
+def test_percent() -> None:
+    assert percent(0.9) == "90 %"
+    assert percent(0.975) == "97.5 %"
+    assert percent(0.8134, 0) == "81 %"

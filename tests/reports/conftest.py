@@ -1,0 +1,68 @@
+"""A real browser for what is drawn in one; tests that need it are skipped where there is none."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qpignn.reports.page import render_page
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+OPTIONS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium without a window: ``QPIGNN_CHROMIUM``, or the one on the path."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    found = os.environ.get("QPIGNN_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+    if not found:
+        pytest.skip(f"needs a browser: set QPIGNN_CHROMIUM or install one of {', '.join(NAMES)}")
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=list(OPTIONS))
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def visit(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
+    """Open a content as a page; afterwards, nothing may have gone wrong or been asked for."""
+    troubles: list[str] = []
+    contexts = []
+
+    def open_page(content: dict[str, Any], width: int = 1280, **options: Any) -> Any:
+        path = tmp_path / "page.html"
+        path.write_text(render_page(content), encoding="utf-8")
+        context = browser.new_context(viewport={"width": width, "height": 800}, **options)
+        contexts.append(context)
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        page.on("console", lambda said: troubles.append(f"console {said.type}: {said.text}"))
+        page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
+        page.on("requestfailed", lambda request: troubles.append(f"failed: {request.url}"))
+        page.on("request", lambda request: troubles.extend(_elsewhere(request.url, path)))
+        page.goto(path.as_uri())
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert troubles == []
+
+
+def _elsewhere(url: str, path: Path) -> list[str]:
+    own = url.startswith((path.as_uri(), "data:", "blob:"))
+    return [] if own else [f"asked for {url}"]

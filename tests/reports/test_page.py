@@ -1,0 +1,511 @@
+from __future__ import annotations
+
+import csv
+import json
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from qpignn.reports.page import render_page
+
+Visit = Callable[..., Any]
+HOSTILE = (
+    "<script>window.hacked=1</script>",
+    '"><img src=x onerror="window.hacked=1">',
+    "</script><script>window.hacked=1</script>",
+    "line\u2028and\u2029paragraph",
+    "<!--<script>",
+    "$title ${content} {{7*7}}",
+    "half a character \ud800",
+)
+
+
+def make_content(count: int = 60, *, drawn: int | None = None) -> dict[str, Any]:
+    """Node i stands on a grid, is predicted i, and has the interval i ± (1 + i / count)."""
+    rng = np.random.default_rng(0)
+    prediction = np.arange(count, dtype=float)
+    half = 1 + prediction / count
+    target = np.round(prediction + rng.normal(0, 0.8, count), 3)
+    role = np.arange(count) % 3
+    lower, upper = prediction - half, prediction + half
+    held = np.flatnonzero(role == 1)[:400]
+    held = held[np.argsort(target[held])]
+    shown = min(count, 400) if drawn is None else drawn
+    side = max(int(np.ceil(np.sqrt(shown))), 2)
+    group = {"coverage": 0.92, "low": 0.85, "high": 0.97, "width": 3.1, "flagged": False}
+    return {
+        "title": "Unemployment by county",
+        "subtitle": "90 % intervals",
+        "made": "2026-11-16 05:12 UTC",
+        "version": "0.0",
+        "level": 0.9,
+        "target": "unemployment",
+        "summary": ["One sentence.", "Another sentence."],
+        "verdict": {"severity": "good", "text": "the intervals hold"},
+        "findings": [
+            {"severity": "warning", "kind": "group", "text": "hubs are covered less often"},
+            {"severity": "note", "kind": "isolated", "text": "two nodes stand alone"},
+        ],
+        "figures": {"confidence_level": 0.9, "n_test": 20, "picp": 0.912345, "nmpiw": None},
+        "key_numbers": [{"label": "Coverage", "value": "91.2 %", "note": "90 % wanted"}] * 5,
+        "band": {
+            "node": held.tolist(),
+            "target": target[held].tolist(),
+            "prediction": prediction[held].tolist(),
+            "lower": lower[held].tolist(),
+            "upper": upper[held].tolist(),
+            "shown": len(held),
+            "of": len(held),
+        },
+        "calibration": [
+            {"level": level, "coverage": level + 0.01, "low": level - 0.03, "high": level + 0.04}
+            for level in (0.5, 0.8, 0.9)
+        ],
+        "groupings": [
+            {
+                "name": name,
+                "title": name,
+                "about": f"Groups by {name}.",
+                "groups": [
+                    {**group, "label": "few", "nodes": 12},
+                    {**group, "label": "many", "nodes": 8, "coverage": 0.61, "flagged": True},
+                ],
+            }
+            for name in ("degree", "region")
+        ],
+        "misses": {"below": 3, "above": 1, "nodes": 20},
+        "errors": [{"width": 2.0, "error": 0.5, "nodes": 10}, {"width": 4, "error": 1, "nodes": 9}],
+        "training": {
+            "loss": [3.0, 2.0, 1.5, 1.4],
+            "coverage": [0.2, 0.7, 0.9, 0.91],
+            "width": [1.0, 2.0, 2.2, 2.1],
+            "held_out": [[0, 2.0], [2, 1.0], [3, 1.2]],
+            "best_epoch": 2,
+            "stopped": "patience",
+        },
+        "graph": {
+            "kind": "layout",
+            "note": "nodes joined by an edge are close",
+            "node": list(range(shown)),
+            "x": [i % side / (side - 1) for i in range(shown)],
+            "y": [i // side / (side - 1) for i in range(shown)],
+            "edges": [end for i in range(shown - 1) for end in (i, i + 1)],
+            "aspect": 1.5,
+            "shown": shown,
+            "of": count,
+            "edges_shown": max(shown - 1, 0),
+            "edges_of": count - 1,
+        },
+        "nodes": {
+            "id": [f"node {i}" for i in range(count)],
+            "role": role.tolist(),
+            "prediction": prediction.tolist(),
+            "lower": lower.tolist(),
+            "upper": upper.tolist(),
+            "target": [None if r == 2 else t for r, t in zip(role, target.tolist(), strict=True)],
+            "degree": [2] * count,
+            "shown": count,
+            "of": count,
+            "note": "",
+        },
+        "settings": [["epochs", "500"]],
+        "versions": [["torch", "2.13.0"]],
+        "read": [["nodes", "nodes.csv"]],
+    }
+
+
+def in_table(page: Any) -> list[str]:
+    return page.locator("#rows tr td:first-child").all_inner_texts()
+
+
+def column(page: Any, name: str) -> list[float]:
+    return [float(text) for text in page.locator(f"#rows td.{name}").all_inner_texts()]
+
+
+def search_for(page: Any, words: str, expected: str) -> None:
+    page.fill("#search", words)
+    page.wait_for_function(
+        "words => document.getElementById('count').textContent.includes(words)", arg=expected
+    )
+
+
+def test_the_text_is_there_without_javascript(visit: Visit) -> None:
+    page = visit(make_content(), java_script_enabled=False)
+    text = page.inner_text("body")
+    for words in (
+        "Unemployment by county",
+        "Good. The intervals hold.",
+        "One sentence. Another sentence.",
+        "Warning. Hubs are covered less often.",
+        "Coverage by group",
+        "61.0\u00a0%",  # of the second group
+        "◆ watch",
+        "3 had a true value below",
+        "drawn by JavaScript",
+    ):
+        assert words in text
+    page.click("text=All figures")
+    assert "0.9123" in page.inner_text("#background")
+    assert page.locator(".js-only:visible").count() == 0
+
+
+def test_every_chart_is_drawn_and_told_in_words(visit: Visit) -> None:
+    page = visit(make_content())
+    charts = page.locator("[data-chart]:visible")
+    assert charts.count() == 9  # band, misses, calibration, errors, one grouping, four of training
+    for chart in charts.all():
+        assert len(chart.get_attribute("aria-label")) > 30
+        assert chart.locator("svg path, svg rect").count() > 2
+    smallest = page.evaluate(
+        """() => Math.min(...[...document.querySelectorAll('body *')].filter(e => e.innerText
+           || e.textContent).map(e => parseFloat(getComputedStyle(e).fontSize)))"""
+    )
+    assert smallest >= 11
+
+
+def test_points_answer_to_pointer_and_keys(visit: Visit) -> None:
+    page = visit(make_content())
+    page.focus('[data-chart="calibration"]')
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    assert "wanted 80.0\u00a0%" in page.inner_text("#tip")
+    assert "attained 81.0\u00a0%" in page.inner_text("#said")
+    page.keyboard.press("Escape")
+    assert page.is_hidden("#tip")
+    page.locator('[data-chart="calibration"] circle.mark').nth(2).hover()
+    assert "wanted 90.0\u00a0%" in page.inner_text("#tip")
+
+
+def test_another_grouping_is_chosen(visit: Visit) -> None:
+    page = visit(make_content())
+    assert page.is_visible("text=Groups by degree.")
+    assert page.is_hidden("text=Groups by region.")
+    page.select_option("#grouping", label="region")
+    assert page.is_hidden("text=Groups by degree.")
+    assert page.is_visible("text=Groups by region.")
+    chart = page.locator('[data-chart="group-1"] svg')
+    assert chart.bounding_box()["width"] > 200
+    assert "watch" in chart.text_content()
+
+
+def test_the_table_searches_filters_and_sorts(visit: Visit) -> None:
+    page = visit(make_content(60))
+    assert "1–15 of 60" in page.inner_text("#count")
+    page.click("text=Next")
+    assert in_table(page)[0] == "node 15"
+    search_for(page, "NODE 5", "of 11 nodes")
+    assert in_table(page) == ["node 5", *(f"node {i}" for i in range(50, 60))]
+    page.select_option("#role", label="held out")
+    assert in_table(page) == ["node 52", "node 55", "node 58"]
+    search_for(page, "nowhere", "No node matches")
+    page.select_option("#role", label="all roles")
+    search_for(page, "", "of 60 nodes")
+    page.click('[data-sort="width"]')
+    assert page.get_attribute("th.width", "aria-sort") == "ascending"
+    page.click('[data-sort="width"]')
+    assert page.get_attribute("th.width", "aria-sort") == "descending"
+    assert in_table(page)[0] == "node 59"
+    page.click('[data-sort="target"]')
+    known = column(page, "target")
+    assert known == sorted(known)
+    assert page.get_attribute("th.width", "aria-sort") == "none"
+    page.click("text=Last")
+    assert page.locator("#rows td.target").last.inner_text() == "–"  # unknown ones come last
+
+
+def test_ids_that_are_numbers_sort_as_numbers(visit: Visit) -> None:
+    content = make_content(3)
+    content["nodes"]["id"] = ["10", "9", "-1"]
+    page = visit(content)
+    page.click('[data-sort="id"]')
+    assert in_table(page) == ["-1", "9", "10"]
+
+
+def test_a_row_shows_its_interval_and_its_place_in_the_graph(visit: Visit) -> None:
+    page = visit(make_content(60))
+    before = page.locator("#graph").evaluate("e => e.toDataURL()")
+    page.locator("#rows tr").nth(7).locator("td.lower").click()
+    panel = page.inner_text("#panel")
+    assert "node 7\n" in panel
+    assert "5.88 to 8.12" in panel  # 7 ± (1 + 7 / 60)
+    assert page.locator("#rows tr").nth(7).get_attribute("aria-current") == "true"
+    page.wait_for_function(
+        "before => document.getElementById('graph').toDataURL() !== before", arg=before
+    )
+    page.locator("#rows tr button").nth(8).focus()
+    page.keyboard.press("Enter")
+    assert "node 8\n" in page.inner_text("#panel")
+
+
+def place_of(page: Any, i: int, content: dict[str, Any]) -> tuple[float, float]:
+    """Where a node is drawn before any zoom: the graph fills its canvas but for a margin."""
+    graph, box = content["graph"], page.locator("#graph").bounding_box()
+    margin = 19  # with the border
+    width = min(box["width"] - 2 * margin, (box["height"] - 2 * margin) * graph["aspect"])
+    height = width / graph["aspect"]
+    return (
+        (box["width"] - width) / 2 + graph["x"][i] * width,
+        (box["height"] - height) / 2 + graph["y"][i] * height,
+    )
+
+
+def test_a_node_of_the_graph_shows_its_interval(visit: Visit) -> None:
+    content = make_content(60)
+    page = visit(content)
+    canvas = page.locator("#graph")
+    x, y = place_of(page, 21, content)
+    canvas.hover(position={"x": x, "y": y})
+    assert "node 21\n" in page.inner_text("#panel")
+    assert "node 21\n" in page.inner_text("#tip")
+    canvas.hover(position={"x": 3, "y": 3})
+    assert "No node chosen" in page.inner_text("#panel")
+    canvas.click(position={"x": x, "y": y})
+    canvas.hover(position={"x": 3, "y": 3})
+    panel = page.inner_text("#panel")
+    assert "node 21\n" in panel
+    assert "19.65 to 22.35" in panel
+    assert "given" in panel
+
+
+def test_the_graph_by_keyboard(visit: Visit) -> None:
+    page = visit(make_content(60))  # eight a row
+    page.focus("#graph")
+    page.keyboard.press("ArrowRight")  # to the middle
+    first = int(re.search(r"node (\d+)", page.inner_text("#panel"))[1])
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    assert f"node {first + 9}\n" in page.inner_text("#panel")
+    assert f"node {first + 9}, " in page.inner_text("#said")
+    page.keyboard.press("+")
+    assert "zoomed" in page.get_attribute("#graph", "class")
+    page.keyboard.press("Tab")
+    assert f"node {first + 9}\n" in page.inner_text("#panel")
+
+
+def test_zoom_and_drag_move_what_is_pointed_at(visit: Visit) -> None:
+    content = make_content(60)
+    page = visit(content)
+    canvas = page.locator("#graph")
+    canvas.scroll_into_view_if_needed()
+    x, y = place_of(page, 0, content)
+    page.click('[aria-label="Zoom in"]')
+    canvas.hover(position={"x": x, "y": y})
+    assert "node 0\n" not in page.inner_text("#panel")
+    box = canvas.bounding_box()
+    middle = {"x": box["width"] / 2, "y": box["height"] / 2}
+    page.mouse.move(box["x"] + middle["x"], box["y"] + middle["y"])
+    page.mouse.down()
+    moved = ((middle["x"] - x) / 2, (middle["y"] - y) / 2)  # zoomed half as far again
+    page.mouse.move(box["x"] + middle["x"] + moved[0], box["y"] + middle["y"] + moved[1], steps=4)
+    page.mouse.up()
+    canvas.hover(position={"x": x, "y": y})
+    assert "node 0\n" in page.inner_text("#panel")
+    page.click("text=Fit")
+    x, y = place_of(page, 21, content)
+    canvas.hover(position={"x": x, "y": y})
+    assert "node 21\n" in page.inner_text("#panel")
+
+
+def test_the_whole_page_by_keyboard(visit: Visit) -> None:
+    page = visit(make_content())
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to the report"
+    reached = set()
+    for _ in range(90):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.id"))
+        seen = page.evaluate(
+            "() => document.activeElement === document.body || "
+            "getComputedStyle(document.activeElement).outlineStyle !== 'none'"
+        )
+        assert seen
+    assert {"theme", "grouping", "graph", "search", "role", "download", "mark"} <= reached
+
+
+def test_rows_are_saved_as_csv_without_formulas(visit: Visit, tmp_path: Path) -> None:
+    content = make_content(5)
+    ids = ["=1+1", "-5", 'a "quoted", id', "@x", "plain"]
+    content["nodes"]["id"] = ids
+    content["nodes"]["lower"][0] = None
+    page = visit(content)
+    page.select_option("#role", label="all roles")
+    with page.expect_download() as waiting:
+        page.click("#download")
+    waiting.value.save_as(tmp_path / "nodes.csv")
+    with (tmp_path / "nodes.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [row["id"] for row in rows] == ["'=1+1", "-5", 'a "quoted", id', "'@x", "plain"]
+    assert float(rows[0]["lower"]) == -np.inf
+    assert float(rows[1]["upper"]) == content["nodes"]["upper"][1]
+    assert rows[2]["target"] == ""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_nothing_is_wider_than_the_screen(visit: Visit, width: int) -> None:
+    content = make_content(60)
+    content["nodes"]["id"][0] = content["groupings"][0]["groups"][0]["label"] = "W" * 300
+    content["title"] = content["target"] = content["summary"][0] = "W" * 200
+    page = visit(content, width=width)
+    page.locator("#rows tr button").first.click()
+    for details in page.locator("summary").all():
+        details.click()
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    other = 390 if width == 1280 else 1280
+    page.set_viewport_size({"width": other, "height": 800})
+    page.wait_for_function(
+        "() => document.querySelector('[data-chart=band] svg').clientWidth <= innerWidth - 40"
+    )
+    assert page.evaluate("document.documentElement.scrollWidth") <= other
+
+
+CONTRASTS = """() => {
+  const parts = (colour) => colour.match(/[\\d.]+/g).map(Number);
+  const light = (colour) => {
+    const [r, g, b] = parts(colour).map((c) => c / 255)
+      .map((c) => (c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  };
+  const behind = (element) => {
+    for (let e = element; e; e = e.parentElement) {
+      const colour = getComputedStyle(e).backgroundColor;
+      if ((parts(colour)[3] ?? 1) > 0.99) return colour;
+    }
+    return "rgb(255, 255, 255)";
+  };
+  const found = [];
+  for (const e of document.querySelectorAll("body *:not(script, option)")) {
+    const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    if (!own || !e.getClientRects().length) continue;
+    const style = getComputedStyle(e);
+    const ink = e instanceof SVGElement ? style.fill : style.color;
+    const [a, b] = [light(ink), light(behind(e))].sort((p, q) => q - p);
+    found.push([(a + 0.05) / (b + 0.05), e.textContent.slice(0, 40)]);
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_stands_out_in_both_modes(visit: Visit, scheme: str) -> None:
+    page = visit(make_content(), color_scheme=scheme)
+    page.locator("#rows tr button").nth(1).click()
+    found = page.evaluate(CONTRASTS)
+    assert len(found) > 150
+    assert [words for contrast, words in found if contrast < 4.5] == []
+
+
+def test_dark_mode_is_switched_and_remembered(visit: Visit) -> None:
+    page = visit(make_content())
+    ground = "() => getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(ground)
+    page.click("#theme")
+    dark = page.evaluate(ground)
+    assert dark != light
+    assert page.get_attribute("#theme", "aria-pressed") == "true"
+    assert min(contrast for contrast, _ in page.evaluate(CONTRASTS)) >= 4.5
+    page.reload()
+    assert page.evaluate(ground) == dark
+    page.emulate_media(media="print")
+    assert page.evaluate(ground) != dark  # paper is white
+    page.emulate_media(media="screen", color_scheme="dark")
+    page.click("#theme")
+    assert page.evaluate(ground) == light  # the choice outweighs the system's
+
+
+def test_hostile_names_are_only_text(visit: Visit) -> None:
+    content = make_content(60)
+    for i, words in enumerate(HOSTILE):
+        content["nodes"]["id"][i] = words
+    every = " ".join(HOSTILE)
+    content["title"] = content["subtitle"] = content["target"] = every
+    content["summary"] = content["settings"] = []
+    content["verdict"]["text"] = content["findings"][0]["text"] = every
+    content["groupings"][0] |= {"name": every, "title": every, "about": every}
+    content["groupings"][0]["groups"][0]["label"] = every
+    content["key_numbers"][0] = {"label": every, "value": every, "note": every}
+    content["graph"]["note"] = content["nodes"]["note"] = every
+    content["read"] = [[every, every]]
+    content["training"]["stopped"] = every
+    page = visit(content)
+    assert page.locator("img").count() == 0
+    assert page.locator("script").count() == 2  # ours and the content
+    assert page.inner_text("h1").startswith(HOSTILE[0])
+    assert in_table(page)[0] == HOSTILE[0]
+    for i in range(len(HOSTILE)):
+        page.locator("#rows tr button").nth(i).click()
+        assert page.locator("#panel h3").text_content()[:6] == HOSTILE[i][:6]
+    page.focus('[data-chart="band"]')
+    page.keyboard.press("Home")
+    page.focus('[data-chart="group-0"]')
+    page.keyboard.press("Home")
+    assert HOSTILE[0] in page.inner_text("#tip")
+    assert page.evaluate("window.hacked") is None
+
+
+def test_no_script_but_the_page_s_own_may_run(visit: Visit) -> None:
+    text = render_page(make_content())
+    policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)[1]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+    assert "://" not in re.sub(r"http://www\.w3\.org/2000/svg", "", text)
+
+
+def test_parts_that_are_absent_are_left_out(visit: Visit) -> None:
+    content = make_content(60)
+    empty: dict[str, Any] = dict.fromkeys(("figures", "band", "misses", "training", "graph"))
+    lists = ("findings", "key_numbers", "calibration", "groupings", "errors")
+    empty |= {name: [] for name in (*lists, "settings", "versions", "read")}
+    page = visit({**content, **empty})
+    titles = page.locator("main h2").all_inner_texts()
+    assert titles == ["In short", "Node by node"]
+    assert page.locator(".contents a").all_inner_texts() == titles
+    page.locator("#rows tr button").nth(3).click()
+    assert "node 3\n" in page.inner_text("#panel")
+    content["nodes"] |= {name: [] for name in ("id", "role", "degree", "target")}
+    content["nodes"] |= {name: [] for name in ("prediction", "lower", "upper")}
+    page = visit({**content, **empty, "summary": [], "nodes": content["nodes"]})
+    assert page.locator("main h2").all_inner_texts() == ["In short"]
+
+
+def test_bounds_may_be_open_and_the_graph_one_node(visit: Visit) -> None:
+    content = make_content(2, drawn=1)
+    content["nodes"]["lower"] = [float("-inf"), None]
+    content["nodes"]["upper"] = [float("inf"), 5.0]
+    content["band"] |= {"lower": [None], "upper": [None]}
+    content["graph"] |= {"edges": [], "x": [0.5], "y": [0.5], "aspect": 1.0}
+    content["errors"] = [{"width": float("inf"), "error": 0.5, "nodes": 1}]
+    content["groupings"][0]["groups"][0]["width"] = float("inf")
+    page = visit(content)
+    box = page.locator("#graph").bounding_box()
+    page.click("#graph", position={"x": box["width"] / 2, "y": box["height"] / 2})
+    assert "−∞ to ∞" in page.inner_text("#panel")
+    page.locator("#rows tr button").nth(1).click()
+    assert "−∞ to 5" in page.inner_text("#panel")
+    assert "open circle" in page.locator("#ramp").text_content()
+    json.loads(page.locator("#content").text_content(), parse_constant=pytest.fail)
+
+
+def test_a_hundred_thousand_nodes(visit: Visit, tmp_path: Path) -> None:
+    content = make_content(100_000, drawn=4_000)
+    start = time.perf_counter()
+    page = visit(content)
+    opened = time.perf_counter() - start
+    assert (tmp_path / "page.html").stat().st_size < 15e6
+    assert opened < 8  # about two seconds, the browser's start and the writing included
+    assert "of 100,000 nodes" in page.inner_text("#count")
+    start = time.perf_counter()
+    search_for(page, "node 9999", "of 11 nodes")
+    assert time.perf_counter() - start < 2
+    assert in_table(page) == ["node 9999", *(f"node {i}" for i in range(99_990, 100_000))]
+    search_for(page, "", "of 100,000 nodes")
+    page.click('[data-sort="prediction"]')
+    page.click('[data-sort="prediction"]')
+    assert in_table(page)[0] == "node 99999"
+    page.locator("#rows tr button").first.click()
+    assert "99,997.00 to 100,001.00" in page.inner_text("#panel")
