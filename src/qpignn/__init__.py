@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from qpignn import metrics
     from qpignn.data.catalog import load_dataset
+    from qpignn.data.example import example_tables
     from qpignn.data.frames import from_frames, from_networkx
     from qpignn.data.graph import check_graph
     from qpignn.data.readers import read_graph
@@ -32,6 +33,7 @@ __all__ = [
     "QpignnError",
     "check_graph",
     "diagnose",
+    "example_tables",
     "from_frames",
     "from_networkx",
     "load_dataset",
@@ -49,6 +51,7 @@ _HOMES = {
     "Intervals": "qpignn.intervals",
     "QpignnError": "qpignn.errors",
     "check_graph": "qpignn.data.graph",
+    "example_tables": "qpignn.data.example",
     "diagnose": "qpignn.diagnostics.diagnosis",
     "from_frames": "qpignn.data.frames",
     "from_networkx": "qpignn.data.frames",

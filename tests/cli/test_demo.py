@@ -6,13 +6,23 @@ from typing import Any
 import pandas as pd
 
 
-def test_demo_writes_intervals_and_a_picture(qpignn: Callable[..., Any], tmp_path: Path) -> None:
+def test_demo_goes_all_the_way(qpignn: Callable[..., Any], tmp_path: Path) -> None:
     done = qpignn("demo", "--out", tmp_path, "--json")
     assert done.code == 0
     figures = json.loads(done.out)
-    assert figures["n_test"] == 200
+    assert figures["n_test"] == 120
     assert 0.8 < figures["picp"] <= 1
+    stations = pd.read_csv(tmp_path / "nodes.csv")
     frame = pd.read_csv(tmp_path / "intervals.csv")
-    inside = (frame["lower"] <= frame["target"]) & (frame["target"] <= frame["upper"])
-    assert inside.mean() == figures["picp"]
+    assert frame["id"].tolist() == stations.loc[stations["pollution"].isna(), "id"].tolist()
+    assert (frame["lower"] < frame["upper"]).all()
+    assert set(pd.read_csv(tmp_path / "edges.csv")["from"]) <= set(stations["id"])
     assert (tmp_path / "intervals.png").stat().st_size > 10_000
+    assert figures["report"] == str(tmp_path / "report.html")
+    assert "Demo: pollution" in (tmp_path / "report.html").read_text()
+
+
+def test_demo_ends_with_the_page(qpignn: Callable[..., Any], tmp_path: Path) -> None:
+    done = qpignn("demo", "--out", tmp_path)
+    assert done.out.splitlines()[-1] == f"open the report: {tmp_path / 'report.html'}"
+    assert "coverage (PICP)" in done.out

@@ -67,7 +67,7 @@ def test_the_best_connected_tenth_is_named() -> None:
     edges = torch.tensor(ends + [(b, a) for a, b in ends]).T
     data = Data(x=torch.zeros(20, 1), edge_index=edges)
     found = by_degree(data, np.ones(20, dtype=bool))
-    assert found.labels == ["1", "19 (the highest 5 %)"]
+    assert found.labels == ["1", "19, top 5 %"]
     assert found.who[-1] == "nodes with degree 19 (the highest 5 %)"
 
 

@@ -283,7 +283,7 @@ def test_the_graph_by_keyboard(visit: Visit) -> None:
     assert f"node {first + 9}\n" in page.inner_text("#panel")
     assert f"node {first + 9}, " in page.inner_text("#said")
     page.keyboard.press("+")
-    assert "zoomed" in page.get_attribute("#graph", "class")
+    page.wait_for_selector("#graph.zoomed")
     page.keyboard.press("Tab")
     assert f"node {first + 9}\n" in page.inner_text("#panel")
 

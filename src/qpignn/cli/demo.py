@@ -18,40 +18,51 @@ def demo(
     seed: Annotated[int, typer.Option(help="Decides split and initial weights.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """Fit QpiGNN on a built-in graph, judge it on held-out nodes, and draw its intervals.
+    """From two tables to intervals and a report, on made-up data that every machine has.
+
+    The tables are written too, to try other commands on.
 
     Example: qpignn demo --out demo-output
     """
-    from qpignn.data.catalog import load_dataset
+    from qpignn.data.example import example_tables
+    from qpignn.data.frames import from_frames
+    from qpignn.data.graph import test_nodes
     from qpignn.data.split import split_nodes
-    from qpignn.data.views import make_view
     from qpignn.methods.qpignn import QpiGNN
     from qpignn.reports.content import held_out_figures, write_report
     from qpignn.reports.figures import save_figure
 
     check_output(out, folder=True)
-    data = split_nodes(load_dataset("er"), seed=seed)
-    view = make_view(data)
-    say("data: an Erdős–Rényi graph of 1,000 nodes whose target follows the degree; 200 held out")
-    model = QpiGNN([0.5, 0.8, 0.9], seed=seed, verbose=True).fit(view.fit)
-    everyone = model.predict_interval(data)
-    figures = held_out_figures(data, everyone)
+    stations, roads = example_tables()
+    for name, table in (("nodes", stations), ("edges", roads)):
+        replace_file(out / f"{name}.csv", table.to_csv(index=False).encode())
+    data = split_nodes(from_frames(stations, roads, target="pollution"), seed=seed)
+    test = test_nodes(data)
+    say(
+        f"data: {len(stations)} made-up measuring stations, {len(roads):,} roads; pollution is "
+        f"blank at {int(data.y.isnan().sum())}, and {int(test.sum())} more are held out as a check"
+    )
+    model = QpiGNN([0.5, 0.8, 0.9], seed=seed, verbose=True).fit(data)
+    intervals = model.predict_interval(data)
+    figures = held_out_figures(data, intervals)
     assert figures is not None
-    intervals = everyone.select(view.test_mask.numpy())
-    frame = intervals.to_frame().assign(target=view.y_test.numpy())
-    replace_file(out / "intervals.csv", frame.to_csv(index=False).encode())
-    save_figure(intervals.plot(view.y_test), out / "intervals.png")
+    blank = intervals.select(data.y.isnan().numpy()).to_frame()
+    replace_file(out / "intervals.csv", blank.to_csv(index=False).encode())
+    held_out = intervals.select(test.numpy())
+    save_figure(held_out.plot(data.y[test]), out / "intervals.png")
     page = out / "report.html"
-    write_report(model, data, page, title="The demo: a built-in graph")
+    title = "Demo: pollution at measuring stations"
+    write_report(model, data, page, target="pollution", title=title)
     if as_json:
         print_json({**figures, "report": str(page)})
         return
-    columns = ("id", "prediction", "lower", "upper", "target")
+    columns = ("id", "prediction", "lower", "upper")
     first = [
-        [str(row["id"]), *(f"{row[name]:.3f}" for name in columns[1:])]
-        for row in frame.head(5).to_dict("records")
+        [str(row["id"]), *(f"{row[name]:.2f}" for name in columns[1:])]
+        for row in blank.head(5).to_dict("records")
     ]
-    print_table("the first held-out nodes", columns, first)
-    print_metrics(f"{len(intervals)} held-out nodes, wanted coverage 0.9", figures)
-    typer.echo(f"wrote {out / 'intervals.csv'} and {out / 'intervals.png'}")
+    print_table("the first stations without a measurement", columns, first)
+    print_metrics(f"{len(held_out)} held-out stations, wanted coverage 0.9", figures)
+    for name in ("nodes.csv", "edges.csv", "intervals.csv", "intervals.png"):
+        typer.echo(f"wrote {out / name}")
     typer.echo(f"open the report: {page}")

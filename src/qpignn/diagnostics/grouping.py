@@ -109,8 +109,8 @@ def by_degree(data: Data, judged: Mask) -> Grouping:
     found = by_number("degree", degrees(data), judged, "nodes with degree {}", shares=DEGREE_SHARES)
     if len(found.labels) > 1:
         share = np.mean(found.member[judged] == len(found.labels) - 1)
-        found.labels[-1] += f" (the highest {100 * share:.0f} %)"
-        found.who[-1] = f"nodes with degree {found.labels[-1]}"
+        found.who[-1] += f" (the highest {100 * share:.0f} %)"
+        found.labels[-1] += f", top {100 * share:.0f} %"
     return found
 
 

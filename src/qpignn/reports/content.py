@@ -152,9 +152,10 @@ def page_content(
 def _sentences(told: Told, target: str) -> list[str]:
     intervals, found = told.intervals, told.diagnosis
     level = percent(intervals.confidence_level)
+    named = "" if target == "target" else f" of {target}"
     sentences = [
-        f"Every node has a prediction of {target} and an interval that is meant to hold the true "
-        f"value {level} of the time."
+        f"Every node has a prediction{named} and an interval that is meant to hold the true value "
+        f"{level} of the time."
     ]
     if found.coverage is not None:
         sentences.append(
@@ -192,8 +193,7 @@ def _key_numbers(told: Told) -> list[dict[str, str]]:
             _tile(
                 "Coverage",
                 percent(found.coverage.share, 1),
-                f"wanted {percent(found.confidence_level)}, "
-                f"known to ± {percent(found.coverage.margin, 1)}",
+                f"± {percent(found.coverage.margin, 1)}; wanted {percent(found.confidence_level)}",
             ),
             _tile(
                 "Mean width",
@@ -205,11 +205,9 @@ def _key_numbers(told: Told) -> list[dict[str, str]]:
         ]
     known = int(labelled(told.data).sum())
     waiting = len(intervals) - known
-    return [
-        *tiles,
-        _tile("Labelled", f"{known:,}", "nodes with a known value"),
-        _tile("To predict", f"{waiting:,}", "nodes without one"),
-    ]
+    if waiting:
+        return [*tiles, _tile("To predict", f"{waiting:,}", "nodes without a known value")]
+    return [*tiles, _tile("Nodes", f"{known:,}", "all with a known value")]
 
 
 def _tile(label: str, value: str, note: str) -> dict[str, str]:

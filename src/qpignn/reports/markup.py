@@ -28,7 +28,7 @@ def text(value: Any) -> str:
 
 def sentence(value: Any) -> str:
     """Escape prose: a capital first, a full stop last, and no line break before a per cent sign."""
-    words = str(value).strip().replace(" %", "\u00a0%")
+    words = str(value).strip().replace(" %", "\u00a0%").replace("± ", "±\u00a0")
     stop = "" if words.endswith((".", "!", "?", "…", ":")) or not words else "."
     return text(words[:1].upper() + words[1:] + stop)
 
