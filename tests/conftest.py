@@ -1,13 +1,16 @@
-"""Shared ground: one thread a test process, small graphs, and data sets that may be absent."""
+"""Shared ground: one thread a test process, small graphs, the command line, absent data sets."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 import torch
 from torch_geometric.data import Data
 
+from qpignn.cli import main
 from qpignn.data.catalog import find_dataset, load_dataset
 
 torch.set_num_threads(1)
@@ -34,3 +37,30 @@ def real() -> Callable[..., Data]:
         return load_dataset(name, protocol, **options)
 
     return load
+
+
+@dataclass
+class Done:
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def qpignn(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., Done]:
+    """Run a command in this process, with the exit code a shell would see."""
+
+    def run(*words: object) -> Done:
+        monkeypatch.setattr(sys, "argv", ["qpignn", *map(str, words)])
+        monkeypatch.setenv("COLUMNS", "200")
+        try:
+            main()
+            code = 0
+        except SystemExit as exit:
+            code = int(exit.code or 0)
+        out, err = capsys.readouterr()
+        return Done(code, out, err)
+
+    return run

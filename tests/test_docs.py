@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import subprocess
-import sys
+import shlex
 import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -47,8 +48,105 @@ def test_every_module_is_on_the_map() -> None:
         assert (f"`{folder}/`" if told_once else inside.name) in page, inside
 
 
-@pytest.fixture
-def tables(tmp_path: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
+
+
+@dataclass
+class Reader:
+    """Does what a page says, from top to bottom, in a folder of its own."""
+
+    qpignn: Callable[..., Any]
+    capsys: pytest.CaptureFixture[str]
+    names: dict[str, object]
+
+    def follow(self, page: str) -> None:
+        checked = "<!-- outputs are checked -->" in page
+        printed, end = None, 0
+        for block in FENCE.finditer(page):
+            language, code = block.groups()
+            if language in ("python", "bash"):
+                printed = self.python(code) if language == "python" else self.bash(code)
+                end = block.end()
+            elif language == "text" and checked and not page[end : block.start()].strip():
+                assert printed is not None
+                assert contains(printed, code), f"expected\n{code}\ngot\n{printed}"
+
+    def python(self, code: str) -> str:
+        exec(compile(code, "<docs>", "exec"), self.names)
+        return "".join(self.capsys.readouterr())
+
+    def bash(self, code: str) -> str:
+        printed = ""
+        for line in code.replace("\\\n", " ").splitlines():
+            command, _, comment = line.partition(" #") if not line.startswith("#") else ("", "", "")
+            words = shlex.split(command)
+            if not words:
+                continue
+            if words[0] != "qpignn":
+                check_command(words)
+                continue
+            for shrunk in shrink(words[1:]):
+                done = self.qpignn(*shrunk)
+                assert done.code == (2 if "exit code 2" in comment else 0), (shrunk, done.err)
+                printed += done.out + done.err
+        return printed
+
+
+def contains(printed: str, wanted: str) -> bool:
+    """Whether a text was printed, spaces aside; … stands for anything."""
+    parts = [re.escape(" ".join(part.split())) for part in wanted.split("…")]
+    return re.search(".*".join(parts), " ".join(printed.split())) is not None
+
+
+def check_command(words: list[str]) -> None:
+    """What cannot be done inside a test must at least be there."""
+    if words[0] == "make":
+        assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), words
+    elif words[0] == "pip":
+        known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        for extras in re.findall(r"qpignn\[(.*?)\]", " ".join(words)):
+            assert set(extras.split(",")) <= set(known["optional-dependencies"]), words
+    elif words[0] == "python":
+        assert (ROOT / words[1]).is_file(), words
+    else:
+        assert words[0] in ("git", "cd"), words
+
+
+def shrink(words: list[str]) -> list[list[str]]:
+    """Make hours of computing minutes: two data sets, one seed, two epochs."""
+    if words[0] == "paper" and words[1] in ("run", "show"):
+        if words[2] == "all" or "--quick" in words:
+            return []  # tests/cli/test_paper.py runs all of them so
+        shared = ["--quick", "--out", "docs.sqlite"]
+        small = [words[:2] + without(words[2:], "--seeds", "--jobs") + shared]
+        if words[1] == "show":  # what is shown must have been run
+            small.insert(0, ["paper", "run", *without(words[2:], *OPTIONS_OF_SHOW), *shared])
+        return small
+    if words[0] in ("compare", "curve"):
+        small = without(words, "--datasets", "--seeds", "--jobs", "--against", "--against-model")
+        small += ["--datasets", "basic", "--seeds", "1"]
+        return [small if words[0] == "curve" else [*small, "--epochs", "2", "--out", "docs.sqlite"]]
+    return [words]
+
+
+OPTIONS_OF_SHOW = ("--seeds", "--jobs", "--format", "--against-paper!")
+
+
+def without(words: list[str], *options: str) -> list[str]:
+    """Leave options out with their value; those ending in ! have none."""
+    kept, skip = [], False
+    for word in words:
+        if skip:
+            skip = False
+        elif f"{word}!" not in options:
+            skip = word in options
+            kept += [] if skip else [word]
+    return kept
+
+
+def example_files(folder: Path) -> dict[str, object]:
+    """Write the tables that the README speaks of; return them under the names it uses."""
     rng = np.random.default_rng(0)
     nodes = pd.DataFrame(
         {
@@ -59,45 +157,34 @@ def tables(tmp_path: Path) -> tuple[pd.DataFrame, pd.DataFrame]:
     )
     nodes["flow"] = (600 * nodes["lanes"] + rng.normal(0, 50, 60)).where(np.arange(60) % 6 > 0)
     edges = pd.DataFrame({"from": nodes["id"][:-1].to_list(), "to": nodes["id"][1:].to_list()})
-    return nodes, edges
+    for name, table in (("nodes", nodes), ("edges", edges)):
+        table.to_csv(folder / f"{name}.csv", index=False)
+    for shown, table in zip(blocks(README, "csv"), (nodes, edges), strict=True):
+        assert shown.splitlines()[0] == ",".join(table.columns)
+    return {"nodes": nodes, "edges": edges}
 
 
-def test_the_python_example(
-    tables: tuple[pd.DataFrame, pd.DataFrame], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_block_of_a_page_runs(
+    page: Path,
+    real: Callable[..., Any],
+    qpignn: Callable[..., Any],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    (code,) = blocks(README, "python")
-    names: dict[str, object] = {"nodes": tables[0], "edges": tables[1]}
-    exec(code, names)
-    assert len(names["intervals"]) == 10  # type: ignore[arg-type]
-    assert "prediction" in capsys.readouterr().out
-
-
-def test_the_csv_example(tables: tuple[pd.DataFrame, pd.DataFrame], tmp_path: Path) -> None:
-    tables[0].to_csv(tmp_path / "nodes.csv", index=False)
-    tables[1].to_csv(tmp_path / "edges.csv", index=False)
-    shown = blocks(README, "csv")
-    assert shown[0].splitlines()[0] == (tmp_path / "nodes.csv").read_text().splitlines()[0]
-    assert shown[1].splitlines()[0] == (tmp_path / "edges.csv").read_text().splitlines()[0]
-    (commands,) = [block for block in blocks(README, "bash") if "qpignn fit" in block]
-    where = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": where}
-    for line in commands.splitlines():
-        command = line.split("#")[0].split()
-        done = subprocess.run(
-            command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stderr
-    written = pd.read_csv(tmp_path / "intervals.csv")
-    assert written["id"].tolist() == [f"A{i}" for i in range(0, 60, 6)]
-
-
-PAGES = [path for path in (ROOT / "docs").rglob("*.md") if blocks(path.read_text(), "python")]
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda path: path.stem)
-def test_every_python_block_of_the_docs_runs(page: Path) -> None:
-    for code in blocks(page.read_text(encoding="utf-8"), "python"):
-        exec(code, {"__name__": "docs"})
+    text = page.read_text(encoding="utf-8")
+    for needed in re.findall(r"<!-- needs: (.*?) -->", text):
+        for name in needed.split(","):
+            real(name.strip())
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {"__name__": "docs"}
+    if page.name == "README.md":
+        names |= example_files(tmp_path)
+    Reader(qpignn, capsys, names).follow(text)
+    if page.name == "README.md":
+        written = pd.read_csv(tmp_path / "intervals.csv")
+        assert written["id"].tolist() == [f"A{i}" for i in range(0, 60, 6)]
 
 
 def test_every_method_has_its_page_and_links_lead_somewhere() -> None:

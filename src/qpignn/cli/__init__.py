@@ -58,15 +58,11 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 
 def main() -> None:
     """Run the command line. Exit code 2: the input is at fault; 1: we are."""
-    warnings.showwarning = _show_warning
     try:
-        app()
-    except QpignnError as error:
-        if os.environ.get("QPIGNN_DEBUG"):
-            raise
-        typer.secho(f"error: {error}", fg="red", err=True)
-        sys.exit(2)
-    except OSError as error:  # a full disk, a read-only folder: the machine's, not a bug
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            app()
+    except (QpignnError, OSError) as error:  # a full disk, a read-only folder: not a bug either
         if os.environ.get("QPIGNN_DEBUG"):
             raise
         typer.secho(f"error: {error}", fg="red", err=True)
