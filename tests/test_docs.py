@@ -126,7 +126,8 @@ def shrink(words: list[str]) -> list[list[str]]:
     if words[0] in ("compare", "curve"):
         small = without(words, "--datasets", "--seeds", "--jobs", "--against", "--against-model")
         small += ["--datasets", "basic", "--seeds", "1"]
-        return [small if words[0] == "curve" else [*small, "--epochs", "2", "--out", "docs.sqlite"]]
+        rows = "--results" if words[0] == "curve" else "--out"
+        return [[*small, "--epochs", "2", rows, "docs.sqlite"]]
     return [words]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +16,18 @@ BAND, INSIDE, MISSED = "#9ecae1", "#08306b", "#d95f02"  # apart in lightness as 
 PREDICTED = "#5a9bd4"
 
 
-def band_figure(intervals: Intervals, y: Any = None, title: str = "") -> Figure:
+class Picture(Figure):
+    """A figure that a notebook shows by itself, whether pyplot is in use or not."""
+
+    def _repr_png_(self) -> bytes:
+        content = BytesIO()
+        self.savefig(content, format="png", dpi=100)
+        return content.getvalue()
+
+
+def band_figure(intervals: Intervals, y: Any = None, title: str = "") -> Picture:
     """Draw intervals by rising target, or by rising prediction where no targets are given."""
-    figure = Figure(figsize=(9, 4.5), layout="constrained")
+    figure = Picture(figsize=(9, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     hit = draw_band(axes, intervals, y, size=1.6)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import count
 from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -13,7 +14,6 @@ from qpignn.cli.output import (
     Json,
     Settings,
     check_output,
-    counting,
     names,
     number,
     print_json,
@@ -21,6 +21,7 @@ from qpignn.cli.output import (
     say,
     settings_of,
 )
+from qpignn.progress import progress
 
 if TYPE_CHECKING:
     from qpignn.experiments.cell import Cell
@@ -126,16 +127,17 @@ def run_shown(
     store = Store(results_file(out))
     torch.set_num_threads(1)  # as in the other processes, so that seconds compare
     try:
-        with counting("cells", len(cells)) as done:
-            for _ in range(0 if fresh else len(store.get(cells))):
-                done("")
+        with progress("cells", len(cells)) as show:
+            finished = count(1 + (0 if fresh else len(store.get(cells))))
             outcome = run_cells(
                 cells,
                 store,
                 engine=engine,
                 jobs=jobs,
                 fresh=fresh,
-                on_done=lambda cell, error: done(f"{cell.dataset} {cell.method} seed {cell.seed}"),
+                on_done=lambda cell, error: show(
+                    next(finished), f"{cell.dataset} {cell.method} seed {cell.seed}"
+                ),
             )
     except KeyboardInterrupt:
         kept = len(store.get(cells))

@@ -21,6 +21,7 @@ def curve(
     datasets: Annotated[str, typer.Option(help="Names, separated by commas.")] = "er,education",
     seeds: Annotated[int, typer.Option(help="How many seeds.")] = 5,
     confidence: Annotated[float, typer.Option(help="Wanted coverage.")] = 0.9,
+    epochs: Annotated[int | None, typer.Option(help="Training epochs, at most.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 1,
     results: Annotated[
         Path | None, typer.Option(help="Results file (SQLite); finished cells are not run again.")
@@ -40,6 +41,8 @@ def curve(
 
     def cells(**settings: Any) -> list[Cell]:
         levels = [confidence]
+        if epochs is not None:
+            settings["epochs"] = epochs
         return grid(names(datasets), ["qpignn"], seeds, confidence_levels=levels, settings=settings)
 
     kinds = [("self-calibrating", cell) for cell in cells()]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -91,33 +90,6 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
     if not console.is_terminal:  # a file has no edge to wrap at
         console.width = max(console.width, 160)
     console.print(table)
-
-
-@contextmanager
-def counting(what: str, total: int) -> Iterator[Callable[[str], None]]:
-    """Show progress through a known number of things on stderr."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn(what),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        TextColumn("{task.description}"),
-    )
-    with Progress(*columns, console=Console(file=sys.stderr)) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda done: bar.update(task, advance=1, description=done)
 
 
 def in_words(value: float | None) -> str:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import math
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from qpignn.errors import SettingError, TrainingError, not_negative, whole_number
+from qpignn.progress import progress
 from qpignn.training.history import History
 from qpignn.training.weights import FlatWeights
 
@@ -83,7 +81,7 @@ def train(
     weights = FlatWeights(net.parameters(), settings.lr, settings.weight_decay)
     history = History()
     best_score, best_weights = math.inf, None
-    with _progress(settings) as show:
+    with progress("training", settings.epochs, shown=settings.verbose) as show:
         try:
             for epoch in range(settings.epochs):
                 net.train()
@@ -94,7 +92,8 @@ def train(
                 weights.step()
                 _record(history, measured)
                 history.best_epoch = epoch if held_out_score is None else history.best_epoch
-                show(history)
+                if settings.verbose:
+                    show(epoch + 1, _words(history))
                 looks = (epoch + 1) % settings.look_every == 0 or epoch + 1 == settings.epochs
                 if held_out_score is None or not looks:
                     continue
@@ -134,35 +133,8 @@ def _check_finite(what: str, value: float, epoch: int, settings: TrainingSetting
         )
 
 
-@contextmanager
-def _progress(settings: TrainingSettings) -> Iterator[Callable[[History], None]]:
-    if not settings.verbose:
-        yield lambda history: None
-        return
-    from rich.console import Console  # noqa: PLC0415 (only where a bar is wanted)
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn  # noqa: PLC0415
-
-    console = Console(file=sys.stderr)
-    columns = (
-        TextColumn("training"),
-        BarColumn(),
-        TextColumn("epoch {task.completed}/{task.total}  {task.description}"),
-        TimeRemainingColumn(),
+def _words(history: History) -> str:
+    return (
+        f"loss {history.loss[-1]:.4f}  coverage {history.coverage[-1]:.3f}  "
+        f"width {history.width[-1]:.3f}"
     )
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task("", total=settings.epochs)
-        last = 0.0
-
-        def show(history: History) -> None:
-            nonlocal last
-            now = time.monotonic()
-            if now - last < 0.1 and len(history) < settings.epochs:
-                return
-            last = now
-            numbers = (
-                f"loss {history.loss[-1]:.4f}  coverage {history.coverage[-1]:.3f}  "
-                f"width {history.width[-1]:.3f}"
-            )
-            bar.update(task, completed=len(history), description=numbers)
-
-        yield show

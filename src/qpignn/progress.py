@@ -1,0 +1,84 @@
+"""How far long work has come: a bar on stderr, or one line that renews itself in a notebook."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Show = Callable[[int, str], None]
+"""Called with how much is done, and a few words on it."""
+PAUSE = {"terminal": 0.1, "notebook": 0.5}  # seconds between looks worth having
+
+
+@contextmanager
+def progress(what: str, total: int, *, shown: bool = True) -> Iterator[Show]:
+    """Show progress through a known number of things while the block runs."""
+    if not shown:
+        yield lambda done, words: None
+    elif _in_notebook():
+        yield _seldom(_notebook_line(what, total), total, PAUSE["notebook"])
+    else:
+        with _bar(what, total) as show:
+            yield _seldom(show, total, PAUSE["terminal"])
+
+
+def _in_notebook() -> bool:
+    if "IPython" not in sys.modules:
+        return False
+    from IPython import get_ipython  # noqa: PLC0415 (there only in a notebook)
+
+    return type(get_ipython()).__name__ == "ZMQInteractiveShell"
+
+
+def _seldom(show: Show, total: int, pause: float) -> Show:
+    last = -pause
+
+    def sometimes(done: int, words: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if now - last >= pause or done >= total:
+            last = now
+            show(done, words)
+
+    return sometimes
+
+
+def _notebook_line(what: str, total: int) -> Show:
+    from IPython.display import Pretty, display  # noqa: PLC0415
+
+    started = time.monotonic()
+    place = display(Pretty(f"{what} …"), display_id=True)
+
+    def show(done: int, words: str) -> None:
+        took = time.monotonic() - started
+        place.update(Pretty(f"{what} {done:,}/{total:,}  {took:.0f} s  {words}"))
+
+    return show
+
+
+@contextmanager
+def _bar(what: str, total: int) -> Iterator[Show]:
+    from rich.console import Console  # noqa: PLC0415 (only where a bar is wanted)
+    from rich.progress import (  # noqa: PLC0415
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        TextColumn("{task.description}", markup=False),
+    )
+    with Progress(*columns, console=Console(file=sys.stderr)) as bar:
+        task = bar.add_task("", total=total)
+        yield lambda done, words: bar.update(task, completed=done, description=words)

@@ -1,0 +1,64 @@
+"""The examples run, and draw what they promise."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+from matplotlib.image import imread
+from nbclient import NotebookClient
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+NEEDS = {"roads": "anaheim"}
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in EXAMPLES.glob("*.py")))
+def test_scripts(name: str, real: Callable[..., Any], tmp_path: Path) -> None:
+    if name in NEEDS:
+        real(NEEDS[name])
+    picture = tmp_path / "picture.png"
+    command = [sys.executable, str(EXAMPLES / f"{name}.py"), str(picture)]
+    environment = {**os.environ, "MPLBACKEND": "Agg"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+    pixels = imread(picture)
+    assert pixels.shape[1] > 1000
+    assert pixels[..., :3].std() > 0.05  # something is drawn
+
+
+@pytest.fixture(scope="module")
+def notebook(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], Path]:
+    folder = tmp_path_factory.mktemp("notebook")
+    book = nbformat.read(EXAMPLES / "start.ipynb", as_version=4)
+    assert not any(cell.get("outputs") for cell in book.cells)  # committed without outputs
+    NotebookClient(book, timeout=120, resources={"metadata": {"path": str(folder)}}).execute()
+    return [cell.outputs for cell in book.cells if cell.cell_type == "code"], folder
+
+
+def test_the_notebook_shows_tables_and_pictures(notebook: tuple[list[Any], Path]) -> None:
+    outputs, folder = notebook
+    shown = [output["data"] for cell in outputs for output in cell if "data" in output]
+    pages = [data["text/html"] for data in shown if "text/html" in data]
+    assert any("200 nodes at 0.9" in page and "<table" in page for page in pages)
+    assert any("<li>" in page and "held-out nodes are covered" in page for page in pages)
+    assert any("image/png" in data for data in shown)
+    assert (folder / "report.html").is_file()
+    assert len((folder / "intervals.csv").read_text().splitlines()) == 201
+
+
+def test_progress_in_a_notebook_is_one_line_that_renews_itself(
+    notebook: tuple[list[Any], Path],
+) -> None:
+    fit = notebook[0][1]
+    lines = [output for output in fit if output.output_type == "display_data"]
+    assert len(lines) == 1
+    assert lines[0]["data"]["text/plain"].startswith("training ")
+    assert "/500" in lines[0]["data"]["text/plain"]
+    assert not any(output.output_type == "stream" for output in fit)
