@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check docs bench clean
 
 $(READY): pyproject.toml
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
@@ -12,7 +12,7 @@ $(READY): pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $(READY)
 
-demo: $(READY)  ## fit the built-in data set; print metrics; write intervals and a plot
+demo: $(READY)  ## from two tables to intervals, metrics and a report
 	$(BIN)/qpignn demo --out demo-output
 
 test: check  ## all checks and tests
@@ -24,9 +24,13 @@ check: $(READY)  ## style, types, and who may import whom
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+docs: $(READY)  ## the documentation as a site, in site/; warnings are errors
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "open site/index.html"
+
 bench: $(READY)  ## speed and memory against plain PyG, side by side
 	$(BIN)/python benchmarks/epoch.py
 	$(BIN)/python benchmarks/methods.py
 
 clean:
-	rm -rf $(VENV) build dist demo-output .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) build dist site demo-output .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

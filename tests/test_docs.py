@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
+import sys
 import tomllib
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -194,3 +196,17 @@ def test_every_method_has_its_page_and_links_lead_somewhere() -> None:
     for page in (ROOT / "docs").rglob("*.md"):
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), (page, target)
+
+
+def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+    site = tmp_path / "site"
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > 30
+    for page in pages:  # nothing is fetched from elsewhere
+        fetched = re.findall(
+            r'<(?:script|link|img)[^>]+(?:src|href)="(https?:[^"]+)"', page.read_text()
+        )
+        assert not [url for url in fetched if "canonical" not in url], (page, fetched)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 
 from qpignn import Intervals
 from qpignn.errors import ArrayError, SettingError
@@ -73,3 +74,42 @@ def test_targets_of_another_length_raise(three: Intervals) -> None:
         three.covers([1.0])
     with pytest.raises(ArrayError, match="got NaN; select labelled nodes"):
         three.covers([1.0, float("nan"), 1.0])
+
+
+def test_the_picture_tells_hits_from_misses_by_shape(three: Intervals) -> None:
+    figure = three.plot([1.0, 1.5, 5.0])
+    (axes,) = figure.axes
+    drawn = {line.get_label(): line for line in axes.lines}
+    inside, missed = drawn["target, inside"], drawn["target, missed"]
+    assert (len(inside.get_xdata()), len(missed.get_xdata())) == (2, 1)
+    assert missed.get_ydata().tolist() == [5.0]
+    assert inside.get_marker() != missed.get_marker()
+    assert "66.7 % of targets inside" in axes.get_title()
+    assert figure._repr_png_().startswith(b"\x89PNG")
+
+
+def test_the_picture_without_targets_rises_with_the_prediction() -> None:
+    intervals = Intervals([3.0, 1.0, 2.0], [2.0, 0.0, 1.0], [4.0, 2.0, 3.0], 0.5)
+    (axes,) = intervals.plot(title="mine").axes
+    assert axes.lines[-1].get_ydata().tolist() == [1.0, 2.0, 3.0]
+    assert axes.get_title() == "mine"
+    again = Figure().add_subplot()
+    assert intervals.plot(axes=again) is again
+    with pytest.raises(ArrayError, match="expected 3 targets, got 2"):
+        intervals.plot([1.0, 2.0])
+
+
+def test_a_notebook_sees_the_first_nodes_and_no_markup_of_theirs() -> None:
+    many = Intervals(np.zeros(12), -np.ones(12), np.ones(12), 0.9, ["<b>bold</b>"] * 12)
+    page = many._repr_html_()
+    assert page.count("<tr") == 11  # a head and ten nodes
+    assert "and 2 more" in page
+    assert "<b>" not in page
+
+
+def test_a_bound_at_infinity_is_drawn_to_the_edge() -> None:
+    upper = Intervals([1.0, 2.0], [-np.inf, -np.inf], [2.0, 3.0], 0.9)
+    (axes,) = upper.plot([0.0, 5.0]).axes
+    ends = np.concatenate(axes.collections[0].get_segments())
+    assert np.isfinite(ends).all()
+    assert ends[:, 1].min() < 0

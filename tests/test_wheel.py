@@ -22,6 +22,7 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (wheel,) = folder.glob("qpignn-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert "qpignn/py.typed" in names
+    assert {f"qpignn/reports/assets/page.{kind}" for kind in ("html", "css", "js")} <= set(names)
     assert not [name for name in names if name.startswith(("tests/", "shared/"))]
     target = folder / "site"
     subprocess.run([*pip, "install", "--no-deps", "--target", str(target), str(wheel)], check=True)

@@ -55,7 +55,7 @@ def draw_band(axes: Any, intervals: Intervals, y: Any = None, *, size: float = 1
     shown = intervals.select(order)
     rank = np.arange(len(shown))
     line = {"color": BAND, "linewidth": size / 1.6 * _line_width(len(rank))}
-    axes.vlines(rank, shown.lower, shown.upper, **line)
+    axes.vlines(rank, *_drawn_ends(shown, y), **line)
     axes.vlines([], [], [], color=BAND, linewidth=6, label="interval")
     dots = {"color": PREDICTED, "markersize": 1.5 * size, "label": "prediction"}
     axes.plot(rank, shown.prediction, ".", **dots)
@@ -72,6 +72,16 @@ def draw_band(axes: Any, intervals: Intervals, y: Any = None, *, size: float = 1
         style = {"color": color, "markersize": factor * size, "label": label}
         axes.plot(rank[chosen], targets[chosen], marker, **style)
     return hit
+
+
+def _drawn_ends(shown: Intervals, y: Any) -> tuple[Any, Any]:
+    """Return bounds that can be drawn: one that is infinite ends a little beyond all that is."""
+    every = [shown.lower, shown.upper, shown.prediction, *([] if y is None else [np.asarray(y)])]
+    seen = np.concatenate(every)
+    seen = seen[np.isfinite(seen)]
+    low, high = (seen.min(), seen.max()) if len(seen) else (0.0, 0.0)
+    room = 0.05 * (high - low) or 1.0
+    return np.maximum(shown.lower, low - room), np.minimum(shown.upper, high + room)
 
 
 def _line_width(nodes: int) -> float:

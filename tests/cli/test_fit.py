@@ -150,3 +150,75 @@ def test_a_graphml_file(qpignn: Run, tmp_path: Path) -> None:
     same = pd.read_csv(out)
     assert qpignn("predict", folder, "--only", "all", "--out", out).code == 0
     pd.testing.assert_frame_equal(same, pd.read_csv(out))
+
+
+def test_codes_keep_their_zeros_from_file_to_file(qpignn: Run, shops: Path) -> None:
+    frame = pd.read_csv(shops).drop(columns="note")
+    frame["zone"] = np.where(
+        np.arange(60) % 3 == 0, "01", np.where(np.arange(60) % 3 == 1, "1", "NA")
+    )
+    frame.to_csv(shops, index=False)
+    words = (
+        "--target",
+        "sales",
+        "--categorical",
+        "zone",
+        "--epochs",
+        2,
+        "--out",
+        shops.parent / "m",
+    )
+    assert qpignn("fit", "--nodes", shops, *words).code == 0
+    coding = load_fit(shops.parent / "m").model.coding_
+    assert coding is not None
+    assert [column.categories for column in coding.columns if column.name == "zone"] == [
+        ("01", "1", "NA")
+    ]
+    other, out = shops.parent / "other.csv", shops.parent / "out.csv"
+    frame[frame["zone"] == "01"].to_csv(other, index=False)  # a column of digits only
+    done = qpignn("predict", shops.parent / "m", "--nodes", other, "--only", "all", "--out", out)
+    assert (done.code, "did not know" in done.err) == (0, False)
+
+
+def test_a_decimal_comma(qpignn: Run, shops: Path) -> None:
+    frame = pd.read_csv(shops).drop(columns="note")
+    frame.to_csv(shops, index=False, sep=";", decimal=",")
+    words = (
+        "fit",
+        "--nodes",
+        shops,
+        "--target",
+        "sales",
+        "--epochs",
+        2,
+        "--out",
+        shops.parent / "m",
+    )
+    done = qpignn(*words)
+    assert done.code == 2
+    assert "a decimal comma" in done.err
+    assert "--decimal ," in done.err
+    assert qpignn(*words, "--decimal", ",").code == 0
+    table = load_fit(shops.parent / "m").table
+    assert table is not None
+    np.testing.assert_allclose(table["area"], frame["area"])
+
+
+def test_dates_may_be_categories_if_asked(qpignn: Run, shops: Path) -> None:
+    frame = pd.read_csv(shops).drop(columns="note")
+    frame["when"] = np.where(np.arange(60) % 2, "2024-01", "2024-02")
+    frame.to_csv(shops, index=False)
+    words = (
+        "fit",
+        "--nodes",
+        shops,
+        "--target",
+        "sales",
+        "--epochs",
+        2,
+        "--out",
+        shops.parent / "m",
+    )
+    done = qpignn(*words)
+    assert (done.code, "got dates" in done.err, "--ignore" in done.err) == (2, True, True)
+    assert qpignn(*words, "--categorical", "when").code == 0

@@ -185,3 +185,11 @@ def test_tables_and_graphs_that_do_not_fit(data: Data, new: pd.DataFrame) -> Non
     bare.coding, bare.x = data.coding, data.x[:, :2]
     with pytest.raises(GraphError, match="the 3 dense features"):
         join_frames(bare, new, None)
+
+
+def test_ids_that_were_floats_are_found_again() -> None:
+    nodes = pd.DataFrame({"id": ["0.0", "1.0"], "size": [1.0, 2.0], "y": [1.0, 2.0]})
+    data = from_frames(nodes, None, target="y")
+    new = pd.DataFrame({"id": [7.0], "size": [3.0]})
+    joined = join_frames(data, new, pd.DataFrame({"from": [7.0], "to": [1.0]}))
+    assert joined.edge_index.T.tolist() == [[1, 2], [2, 1]]

@@ -161,7 +161,7 @@ def test_text_columns_are_categories(files: tuple[Path, Path]) -> None:
 
 def test_thousands_separators_are_not_guessed(files: tuple[Path, Path]) -> None:
     files[0].write_text('id,speed,flow\n007,"1,234",10\nNA,"2,345",20\n8,"5",30\n')
-    with pytest.raises(GraphError, match=r"got '1,234' at node '007' .*thousands separators"):
+    with pytest.raises(GraphError, match=r"got '1,234' at node '007' .*thousands or decimal"):
         read_graph(*files, target="flow")
 
 

@@ -140,9 +140,7 @@ def test_no_held_out_nodes_is_said_not_raised() -> None:
 
 def test_too_few_nodes_to_calibrate_with() -> None:
     data, _ = blocks()
-    data.train_mask = torch.arange(600) < 5
-    data.train_mask &= ~data.test_mask
-    found = diagnose(data, same_width(data, 5.0))
+    found = diagnose(data, same_width(data, 5.0), calibration_nodes=5)
     assert any("too few to calibrate" in finding.text for finding in found.warnings)
 
 
@@ -186,3 +184,67 @@ def test_free_levels_leave_the_wanted_intervals_alone() -> None:
     assert (nested.lower <= alone.lower).all()
     assert (nested.upper >= alone.upper).all()
     assert (nested.width == alone.width).mean() > 0.9
+
+
+@pytest.mark.parametrize("name", ["{k}", "{}", "%s", "a=b", "speed {km/h}"])
+def test_names_with_braces_are_only_names(name: str) -> None:
+    data, label = blocks()
+    words = np.array([f"{{{i}}}" for i in label])
+    found = diagnose(data, same_width(data, 1.645), by={name: words})
+    assert f"coverage on nodes with {name} = {{0}} is" in str(found)
+
+
+def test_the_target_is_no_group() -> None:
+    data, _ = blocks()
+    with pytest.raises(SettingError, match="got the target itself as 'noise'"):
+        diagnose(data, same_width(data, 1.645), by={"noise": data.y.numpy()})
+
+
+def test_columns_of_another_length_are_named() -> None:
+    data, _ = blocks()
+    with pytest.raises(ArrayError, match=r"for 'r' \(600\), got 10"):
+        diagnose(data, same_width(data, 1.0), by={"r": ["a"] * 10})
+    found = diagnose(data, same_width(data, 1.0), by={"r": ["a", np.nan] * 300})
+    assert [group.label for group in found.divisions[-1].groups] == ["a", "blank"]
+
+
+def test_infinite_intervals_are_no_comfort() -> None:
+    data, _ = blocks()
+    infinite = np.full(600, np.inf)
+    found = diagnose(data, Intervals(np.zeros(600), -infinite, infinite, 0.9))
+    assert found.unbounded == 600
+    assert any("600 of 600 intervals have no end" in one.text for one in found.warnings)
+    assert found.errors == []
+
+
+def test_one_bound_is_judged_as_one() -> None:
+    data, _ = blocks()
+    infinite = np.full(600, np.inf)
+    found = diagnose(data, Intervals(np.zeros(600), -infinite, np.full(600, 2.0), 0.9))
+    assert (found.side, found.unbounded, found.below) == ("upper", 0, 0)
+    assert found.above > 0
+    assert not any(one.kind in ("misses", "unbounded", "width") for one in found.findings)
+
+
+def test_too_few_to_tell_is_not_good() -> None:
+    data, _ = blocks()
+    data.test_mask[data.test_mask.nonzero()[12:]] = False
+    found = diagnose(data, same_width(data, 6.0))
+    assert not [one for one in found.findings if one.kind == "coverage" and one.severity == "good"]
+    assert "too few nodes to tell" in str(found)
+
+
+def test_large_targets_have_groups_that_can_be_told_apart() -> None:
+    data, _ = blocks()
+    value = 1.7e9 + np.arange(600.0)
+    found = diagnose(data, Intervals(value, value - 1, value + 1, 0.9))
+    (division,) = [one for one in found.divisions if one.name == "prediction"]
+    assert len({group.label for group in division.groups}) == 5
+    assert division.groups[0].label.startswith("1,700,000,0")
+
+
+def test_only_what_calibrates_is_said_to() -> None:
+    data, _ = blocks(size=40)
+    for name, wanted in (("conformal:sqr", 20), ("mc_dropout", None), ("qpignn", 80)):
+        model = make_method(name, epochs=2).fit(data)
+        assert model.fitted_.calibrated_on == wanted, name

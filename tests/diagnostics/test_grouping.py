@@ -23,8 +23,8 @@ def test_numbers_are_cut_at_quantiles_of_the_judged_nodes() -> None:
     values = np.array([1.0, 2, 3, 4, 5, 6, 7, 8, 9, 10, 1000])
     judged = np.arange(11) < 10
     found = by_number("size", values, judged, "nodes of size {}", shares=(0.5,))
-    assert found.labels == ["1 to 5", "6 to 1000"]
-    assert found.who == ["nodes of size 1 to 5", "nodes of size 6 to 1000"]
+    assert found.labels == ["1 to 5", "6 to 1,000"]
+    assert found.who == ["nodes of size 1 to 5", "nodes of size 6 to 1,000"]
     assert list(found.member) == [0] * 5 + [1] * 6
 
 

@@ -112,6 +112,8 @@ def test_save_and_load_give_the_same_intervals(name: str, graph: Data, tmp_path:
     for loaded in (type(fitted).load(tmp_path / "model"), load_method(tmp_path / "model")):
         assert same(fitted, loaded, graph)
         assert str(loaded) == str(fitted)  # the same settings
+        assert loaded.history_.to_frame().equals(fitted.history_.to_frame())
+        assert loaded.history_.stopped == fitted.history_.stopped
 
 
 def test_masks_choose_nodes(name: str, graph: Data) -> None:

@@ -45,6 +45,7 @@ def make_content(count: int = 60, *, drawn: int | None = None) -> dict[str, Any]
         "version": "0.0",
         "level": 0.9,
         "target": "unemployment",
+        "side": "both",
         "summary": ["One sentence.", "Another sentence."],
         "verdict": {"severity": "good", "text": "the intervals hold"},
         "findings": [
@@ -59,6 +60,7 @@ def make_content(count: int = 60, *, drawn: int | None = None) -> dict[str, Any]
             "prediction": prediction[held].tolist(),
             "lower": lower[held].tolist(),
             "upper": upper[held].tolist(),
+            "inside": (np.abs(target - prediction) <= half)[held].tolist(),
             "shown": len(held),
             "of": len(held),
         },
@@ -108,6 +110,9 @@ def make_content(count: int = 60, *, drawn: int | None = None) -> dict[str, Any]
             "lower": lower.tolist(),
             "upper": upper.tolist(),
             "target": [None if r == 2 else t for r, t in zip(role, target.tolist(), strict=True)],
+            "inside": np.where(
+                role == 2, 0, np.where(np.abs(target - prediction) <= half, 1, 2)
+            ).tolist(),
             "degree": [2] * count,
             "shown": count,
             "of": count,

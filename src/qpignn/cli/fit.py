@@ -42,6 +42,7 @@ DEFAULT_ROLES: dict[str, Any] = {
     "coordinates": None,
     "directed": False,
     "encoding": "utf-8",
+    "decimal": ".",
 }
 NODES_HELP = "Node table (.csv, .tsv, .parquet), or a .graphml file with nodes and edges."
 FRACTION_HELP = "Share of labelled nodes held out for 'evaluate' and 'report' (0.2); 0 for none."
@@ -83,6 +84,7 @@ def fit(
     ] = None,
     directed: Annotated[bool, typer.Option("--directed", help="Edges count one way only.")] = False,
     encoding: Annotated[str, typer.Option(help="Encoding of text files.")] = "utf-8",
+    decimal: Annotated[str, typer.Option(help="Decimal sign of text files: . or ,")] = ".",
     confidence: Annotated[str, typer.Option(help="Wanted coverage, or several by commas.")] = "0.9",
     method: Annotated[str, typer.Option(help="Method by name.")] = "qpignn",
     test_fraction: Annotated[float | None, typer.Option(help=FRACTION_HELP)] = None,
@@ -125,6 +127,7 @@ def fit(
         "coordinates": names(coordinates) if coordinates else None,
         "directed": directed,
         "encoding": encoding,
+        "decimal": decimal,
     }
     data, table, origin = _graph(dataset, nodes, edges, roles)
     found = overview(data)
@@ -202,11 +205,11 @@ def _graph(
     assert nodes is not None
     if roles["target"] is None:
         raise SettingError("expected --target COLUMN: which column of the node table to predict")
-    places = {name: roles[name] for name in ("id", "encoding", "edge_ends")}
-    tables = read_frames(nodes, edges, **places)
+    form = {name: roles[name] for name in ("id", "encoding", "decimal", "edge_ends")}
+    tables = read_frames(nodes, edges, text=roles["categorical"], **form)
     if tables.edges is None and (roles["edge_weight"] or roles["edge_ends"]):
         raise SettingError("--edge-weight and --edge-ends go with --edges")
-    columns = {name: value for name, value in roles.items() if name != "encoding"}
+    columns = {key: value for key, value in roles.items() if key not in ("encoding", "decimal")}
     directed = roles["directed"] if tables.directed is None else tables.directed
     return graph_of(tables, **columns), tables.nodes, Origin(None, {**roles, "directed": directed})
 

@@ -69,10 +69,10 @@ def report(
 
     Example: qpignn report model --by region --open
     """
-    from qpignn.methods.fits import load_fit
+    from qpignn.methods.fits import PAGE, load_fit
     from qpignn.reports.content import write_report
 
-    path = folder / "report.html" if out is None else out
+    path = folder / PAGE if out is None else out
     if path.suffix.lower() not in (".html", ".htm"):
         raise SettingError(f"--out: expected a file ending in .html, got {path}")
     check_output(path, folder=False)
@@ -158,6 +158,11 @@ def _columns(fit: Fit, wanted: list[str]) -> dict[str, Any] | list[str]:
     """Return columns of the user's own table, or names of features where there is no table."""
     if fit.table is None:
         return wanted
+    if fit.origin.target in wanted:
+        raise SettingError(
+            f"--by: expected columns known before the target, got the target "
+            f"{fit.origin.target!r} itself; the report shows coverage by prediction anyway"
+        )
     missing = [name for name in wanted if name not in fit.table]
     if missing:
         raise SettingError(
@@ -189,12 +194,13 @@ def _other_graph(fit: Fit, nodes: Path, edges: Path | None, *, join: bool) -> Da
     roles = fit.origin.roles
     if roles is None:
         raise ReadError(
-            f"was fitted on the data set {fit.origin.dataset!r}, so new files cannot be matched to "
-            f"its columns"
+            f"--nodes: expected a model fitted on files, whose columns are known, got one that was "
+            f"fitted on the data set {fit.origin.dataset!r}; fit on files of your own"
         )
-    tables = read_frames(
-        nodes, edges, id=roles["id"], encoding=roles["encoding"], edge_ends=roles["edge_ends"]
-    )
+    coding = fit.model.coding_
+    assert coding is not None
+    form = {name: roles[name] for name in ("id", "encoding", "decimal", "edge_ends")}
+    tables = read_frames(nodes, edges, text=coding.category_columns, **form)
     if tables.edges is None:
         say("no edges given: the new nodes are taken to have no neighbours")
     shared = {name: roles[name] for name in ("id", "edge_ends", "edge_weight", "directed")}
@@ -202,5 +208,4 @@ def _other_graph(fit: Fit, nodes: Path, edges: Path | None, *, join: bool) -> Da
     target = roles["target"] if roles["target"] in tables.nodes else None
     if join:
         return join_frames(fit.data, tables.nodes, tables.edges, target=target, **shared)
-    coding = fit.model.coding_
     return graph_of(tables, target=target, coding=coding, need_target=False, **shared)

@@ -196,7 +196,8 @@ def _check_coding(
 
 def target_values(column: pd.Series[Any], ids: pd.Index) -> Tensor:
     """Return targets as float64, NaN where they are blank."""
-    what, advice = f"target column {column.name!r}", "leave unknown targets blank"
+    what = f"target column {column.name!r}"
+    advice = "leave unknown targets blank, or choose another column"
     return torch.from_numpy(numbers(column, ids, what, blanks=True, correct=advice))
 
 

@@ -113,16 +113,19 @@ def _joined_ids(data: Data, new: pd.Index) -> tuple[pd.Index, pd.Index]:
 def _like(old: pd.Index, ids: Any) -> pd.Index:
     """Return ids as text where the old ids are text, blanks as they are."""
     found: pd.Index = pd.Index(ids, tupleize_cols=False)
-    if all(isinstance(value, str) for value in old):
-        return pd.Index([_text(value) for value in found], dtype=object, tupleize_cols=False)
+    known = set(old)
+    if all(isinstance(value, str) for value in known):
+        texts = [_text(value, known) for value in found]
+        return pd.Index(texts, dtype=object, tupleize_cols=False)
     return found
 
 
-def _text(value: Any) -> Any:
+def _text(value: Any, known: set[str]) -> Any:
+    """Return an id as text; 3.0 is 3 unless the graph knows it as 3.0."""
     if isinstance(value, str) or (pd.api.types.is_scalar(value) and pd.isna(value)):
         return value
     whole = isinstance(value, float | np.floating) and float(value).is_integer()
-    return str(int(value)) if whole else str(value)
+    return str(int(value)) if whole and str(value) not in known else str(value)
 
 
 def _joined_targets(data: Data, nodes: pd.DataFrame, new: pd.Index, target: str | None) -> Tensor:

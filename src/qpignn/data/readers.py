@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
@@ -45,6 +46,7 @@ def read_graph(
     target: str | None,
     id: str = "id",
     encoding: str = "utf-8",
+    decimal: str = ".",
     **roles: Any,
 ) -> Data:
     """Read a node file and an edge file (``.csv``, ``.tsv``, ``.parquet``; also gzipped text).
@@ -57,10 +59,19 @@ def read_graph(
         nodes, edges: the files; ``edges=None`` for a graph without edges and for GraphML.
         target, **roles: the roles of columns, as in :func:`qpignn.from_frames`.
         id: the node file's id column; GraphML names its nodes itself.
-        encoding: of text files.
+        encoding, decimal: of text files.
     """
-    ends = roles.get("edge_ends")
-    tables = read_frames(nodes, edges, id=id, encoding=encoding, edge_ends=ends)
+    coding = roles.get("coding")
+    words = [*roles.get("categorical", ()), *(coding.category_columns if coding else ())]
+    tables = read_frames(
+        nodes,
+        edges,
+        id=id,
+        encoding=encoding,
+        decimal=decimal,
+        text=words,
+        edge_ends=roles.get("edge_ends"),
+    )
     return graph_of(tables, target=target, id=id, **roles)
 
 
@@ -84,6 +95,8 @@ def read_frames(
     *,
     id: str = "id",
     encoding: str = "utf-8",
+    decimal: str = ".",
+    text: Sequence[str] = (),
     edge_ends: tuple[str, str] | None = None,
 ) -> Frames:
     """Read the tables of :func:`read_graph` as they are, before any column gets a role.
@@ -91,7 +104,8 @@ def read_frames(
     Args:
         nodes, edges: the files; ``edges=None`` for a graph without edges and for GraphML.
         id: the node file's id column; for GraphML the name that the column of ids is to have.
-        encoding: of text files.
+        encoding, decimal: of text files.
+        text: columns to keep as text, such as codes: leading zeros stay, and NA is a word.
         edge_ends: the edge file's two id columns; by default those that ``from_frames`` takes.
     """
     files = [Path(file) for file in (nodes, edges) if file is not None]
@@ -102,7 +116,7 @@ def read_frames(
                 f"{edges}; give the GraphML file in the place of the nodes and no edge file"
             )
         return _read_graphml(files[0], id)
-    node_table = read_table(nodes, text=[id], encoding=encoding)
+    node_table = read_table(nodes, text=[id, *text], encoding=encoding, decimal=decimal)
     if id not in node_table:
         raise ReadError(
             f"{nodes}: expected an id column {id!r}, got {listed(node_table.columns, 12)}; "
@@ -111,7 +125,7 @@ def read_frames(
     if edges is None:
         return Frames(node_table, None, None)
     ends = edge_ends or (0, 1, *(name for pair in END_NAMES for name in pair))
-    edge_table = read_table(edges, text=ends, encoding=encoding)
+    edge_table = read_table(edges, text=ends, encoding=encoding, decimal=decimal)
     if set(edge_table.columns[:2]) <= set(node_table[id]):
         raise ReadError(
             f"{edges}: expected a header line with column names, got an edge "
@@ -206,14 +220,16 @@ def _check_file(path: Path) -> None:
         )
 
 
-def read_table(path: str | Path, *, text: Any = (), encoding: str = "utf-8") -> pd.DataFrame:
+def read_table(
+    path: str | Path, *, text: Any = (), encoding: str = "utf-8", decimal: str = "."
+) -> pd.DataFrame:
     """Read one table. ``text`` names (or numbers) the columns to be kept as text."""
     path = Path(path)
     _check_file(path)
     try:
         if path.suffix.lower() in PARQUET:
             return pd.read_parquet(path)
-        return _read_text(path, text, encoding)
+        return _read_text(path, text, encoding, decimal)
     except UnicodeDecodeError as error:
         raise ReadError(
             f"{path}: expected text in {encoding}, got bytes that are not (at position "
@@ -246,13 +262,18 @@ def _check_names(columns: list[str]) -> None:
         )
 
 
-def _read_text(path: Path, text: Any, encoding: str) -> pd.DataFrame:
+def _read_text(path: Path, text: Any, encoding: str, decimal: str) -> pd.DataFrame:
     # the byte-order mark some spreadsheets write is not part of the first column's name
     encoding = "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
     opener = gzip.open if path.suffix.lower() == ".gz" else open
     with opener(path, "rt", encoding=encoding, newline="") as file:
         header = file.readline()
     delimiter = max(",;\t|", key=header.count)
+    if decimal not in (".", ",") or decimal == delimiter:
+        raise ReadError(
+            f"decimal: expected '.' or ',', other than what parts the columns ({delimiter!r}), got "
+            f"{decimal!r}"
+        )
     first = pd.read_csv(
         path,
         nrows=1,
@@ -278,6 +299,7 @@ def _read_text(path: Path, text: Any, encoding: str) -> pd.DataFrame:
             dtype={name: str for name in columns if name in kept},
             keep_default_na=False,
             na_values={name: [""] if name in kept else BLANKS for name in columns},
+            decimal=decimal,
             index_col=False,
             low_memory=False,
         )

@@ -22,7 +22,8 @@ Floats = npt.NDArray[np.float64]
 MOST_CATEGORIES = 100
 FEW_NODES = 20
 
-LEAVE_OUT = "leave the column out with features=[...] or ignore=[...]"
+LEAVE_OUT = "leave the column out with ignore=[...] (--ignore on the command line)"
+FORCE = "categorical=[...] (--categorical)"
 FILL = (
     "fill them, leave the column out, or fit with missing='impute' "
     "(--missing impute on the command line)"
@@ -34,10 +35,11 @@ ISO_DATE = re.compile(
 )
 OTHER_DATE = re.compile(r"(\d{1,2})(?:([-.])(\d{1,2})\2\d{4}|/(\d{1,2})/(?:\d{4}|\d{2}))( \d.*)?")
 WRITTEN_NUMBERS = {
+    "a decimal comma": re.compile(r"[+-]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))"),
+    "a comma (thousands or decimal?)": re.compile(r"[+-]?\d{1,3},\d{3}"),
     "thousands separators": re.compile(
         r"[+-]?\d{1,3}(?:([ ,.'’\u00a0\u202f])\d{3})(?:\1\d{3})*(?:[.,]\d+)?"
     ),
-    "a decimal comma": re.compile(r"[+-]?\d+,\d+"),
     "a per cent sign": re.compile(r"[+-]?\d+(?:[.,]\d+)?\s?%"),
 }
 
@@ -64,7 +66,7 @@ def numbers(
     *,
     blanks: bool = False,
     fill: str = "fill them or leave the column out",
-    correct: str = "encode the column as numbers or leave it out with features=[...]",
+    correct: str = "write them as numbers, or choose another column",
 ) -> Floats:
     """Return a column as float64; text, dates and (unless ``blanks``) missing values raise.
 
@@ -103,7 +105,8 @@ def _not_a_number(
     row = int(np.flatnonzero(text)[0])
     value = column.iloc[row]
     style = _written_with(value)
-    hint = f", which looks like a number with {style}: write plain digits such as 1234.5"
+    comma = ", or read the file with decimal=',' (--decimal ,)" if "comma" in str(style) else ""
+    hint = f", which looks like a number with {style}: write plain digits such as 1234.5{comma}"
     return (
         f"{what}: expected numbers, got {listed([value])} at node {listed([ids[row]])} "
         f"({int(text.sum())} such values){hint if style else ''}"
@@ -129,7 +132,7 @@ def says_numbers(
 ) -> bool:
     """Say whether a column that is not of numbers means numbers; refuse what is neither."""
     _refuse_nested(cleaned, ids, what)
-    _refuse_dates(column, what)
+    _refuse_dates(column, what, forced=forced)
     if forced or isinstance(column.dtype, pd.CategoricalDtype):
         return False
     text = (_to_numeric(cleaned, what).isna() & cleaned.notna()).to_numpy()
@@ -140,7 +143,7 @@ def says_numbers(
     if 2 * (known - int(text.sum()) + written) > known:
         raise GraphError(
             f"{_not_a_number(cleaned, text, ids, what)}; correct the values, {LEAVE_OUT}, or take "
-            f"all of them as categories with categorical=[...]"
+            f"all of them as categories with {FORCE}"
         )
     return False
 
@@ -162,18 +165,19 @@ def _refuse_nested(column: pd.Series[Any], ids: pd.Index, what: str) -> None:
             )
 
 
-def _refuse_dates(column: pd.Series[Any], what: str) -> None:
+def _refuse_dates(column: pd.Series[Any], what: str, *, forced: bool = False) -> None:
+    """Raise for dates; where categories are wanted, text that says dates is just text."""
     kinds = pd.api.types
     found = kinds.is_datetime64_any_dtype(column) or kinds.is_timedelta64_dtype(column)
     if not found and not kinds.is_numeric_dtype(column):
         values = cleaned_text(column).dropna()
         objects = any(isinstance(value, DATES) for value in values)
         told = sum(isinstance(value, str) and _says_date(value.strip()) for value in values)
-        found = objects or (told > 0 and 10 * told >= 9 * len(values))
+        found = objects or (not forced and told > 0 and 10 * told >= 9 * len(values))
     if found:
         raise GraphError(
             f"{what}: expected numbers, got dates; turn them into a number that matters, such as "
-            f"days since an event or the month"
+            f"days since an event or the month, or {LEAVE_OUT}"
         )
 
 
@@ -193,7 +197,7 @@ def refuse_many(labels: set[str], nodes: int, what: str) -> None:
         raise GraphError(
             f"{what}: expected numbers or a few categories, got {len(labels):,} different texts on "
             f"{nodes:,} nodes ({listed(sorted(labels), 3)}): it looks like a name or free text; "
-            f"{LEAVE_OUT}, or force it with categorical=[...]"
+            f"{LEAVE_OUT}, or force it with {FORCE}"
         )
 
 

@@ -48,8 +48,8 @@ class Coverage:
 
     @property
     def margin(self) -> float:
-        """Half the length of the error bar."""
-        return (self.high - self.low) / 2
+        """How far the true coverage may be from the share: to the further end of the error bar."""
+        return max(self.share - self.low, self.high - self.share)
 
     @property
     def short(self) -> bool:
@@ -94,9 +94,10 @@ class Group:
 
 @dataclass(frozen=True)
 class Division:
-    """The groups of one division of the nodes."""
+    """The groups of one division of the nodes; ``column`` tells whether by the user's own."""
 
     name: str
+    column: bool
     groups: list[Group]
 
     @property
@@ -125,6 +126,7 @@ def divide(
     return [
         Division(
             grouping.name,
+            grouping.column,
             [
                 Group(label, who, found, float(width[nodes].mean()), next(below) and found.short)
                 for label, who, found, nodes in zip(

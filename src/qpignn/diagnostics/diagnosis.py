@@ -12,10 +12,11 @@ from html import escape
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy.stats import spearmanr
 from torch_geometric.data import Data
 
-from qpignn.data.graph import check_graph, given_nodes, test_nodes
+from qpignn.data.graph import check_graph, given_nodes, labelled, test_nodes
 from qpignn.data.matrix import is_sparse
 from qpignn.data.structure import neighbour_gap
 from qpignn.diagnostics.coverage import Coverage, Division, Mask, count_coverage, divide
@@ -29,6 +30,7 @@ from qpignn.diagnostics.findings import (
     overall_findings,
     shift_findings,
     size_findings,
+    unbounded_findings,
 )
 from qpignn.diagnostics.grouping import (
     Grouping,
@@ -63,7 +65,9 @@ class Diagnosis:
         coverage: of all held-out nodes; None where there are none.
         levels: of every level that was looked at, rising: the calibration curve.
         divisions: coverage and width by group.
-        below, above: targets that lie under, and over, their interval.
+        side: ``both``, or ``lower`` or ``upper`` where intervals have that bound only.
+        unbounded: intervals of any node without an end they should have.
+        below, above: held-out targets that lie under, and over, their interval.
         errors: width beside actual error.
         shift: labelled against unlabelled nodes; None where there are too few of either.
         findings: sentences, the most serious first.
@@ -73,6 +77,8 @@ class Diagnosis:
     coverage: Coverage | None
     levels: list[Coverage]
     divisions: list[Division]
+    side: str
+    unbounded: int
     below: int
     above: int
     errors: list[ErrorBin]
@@ -105,6 +111,7 @@ def diagnose(
     others: Sequence[Intervals] = (),
     *,
     by: Mapping[str, Any] | Sequence[str] = (),
+    calibration_nodes: int | None = None,
 ) -> Diagnosis:
     """Judge the intervals of a whole graph on its held-out nodes (its ``test_mask``).
 
@@ -113,7 +120,9 @@ def diagnose(
         intervals: of every node of the graph.
         others: the same at other levels, for the calibration curve.
         by: further divisions: names of feature columns, or names with one value a node. Columns
-            of categories are looked at anyway.
+            of categories are looked at anyway. The target itself is refused: even perfect
+            intervals miss more often where it is extreme.
+        calibration_nodes: how many nodes the intervals were calibrated on, if they were.
 
     A method's own ``diagnose`` gathers the intervals by itself.
     """
@@ -127,11 +136,17 @@ def diagnose(
     columns = _columns(data, by)
     judged, given = test_nodes(data).numpy(), given_nodes(data).numpy()
     level, shift = intervals.confidence_level, label_shift(data)
-    findings = [*shift_findings(shift), *size_findings(int(given.sum()), level)]
+    side, unbounded = _ends(intervals)
+    findings = [
+        *shift_findings(shift),
+        *size_findings(calibration_nodes, level),
+        *unbounded_findings(unbounded, len(intervals), side),
+    ]
     if not judged.any():
         text = "no nodes were held out, so nothing is known of the coverage on unseen nodes"
         findings.append(Finding("coverage", "note", text))
-        return Diagnosis(level, None, [], [], 0, 0, [], shift, by_severity(findings))
+        told = by_severity(findings)
+        return Diagnosis(level, None, [], [], side, unbounded, 0, 0, [], shift, told)
     y = data.y.double().numpy()
     hits, below, above = _hits(intervals, y), y < intervals.lower, y > intervals.upper
     overall = count_coverage(hits[judged], level)
@@ -145,12 +160,32 @@ def diagnose(
         *overall_findings(overall),
         *level_findings(levels, level),
         *group_findings(divisions, level),
-        *miss_findings(*misses),
-        *error_findings(rank),
+        *miss_findings(*misses, side),
+        *(error_findings(rank) if errors else []),
     ]
     return Diagnosis(
-        level, overall, levels, divisions, *misses, errors, shift, by_severity(findings)
+        confidence_level=level,
+        coverage=overall,
+        levels=levels,
+        divisions=divisions,
+        side=side,
+        unbounded=unbounded,
+        below=misses[0],
+        above=misses[1],
+        errors=errors,
+        shift=shift,
+        findings=by_severity(findings),
     )
+
+
+def _ends(intervals: Intervals) -> tuple[str, int]:
+    """Return which bounds there are, and how many intervals lack one of them."""
+    low, high = np.isfinite(intervals.lower), np.isfinite(intervals.upper)
+    if high.any() and not low.any():
+        return "upper", int((~high).sum())
+    if low.any() and not high.any():
+        return "lower", int((~low).sum())
+    return "both", int((~(low & high)).sum())
 
 
 def _hits(intervals: Intervals, y: Floats) -> Mask:
@@ -166,6 +201,8 @@ def _columns(data: Data, by: Mapping[str, Any] | Sequence[str]) -> dict[str, Any
     if coding is not None and dense is not None:
         words = {name: coding.categories_of(dense, name) for name in coding.category_columns}
     if isinstance(by, Mapping):
+        for name, values in by.items():
+            _refuse_target(data, name, values)
         return {**words, **by}
     if isinstance(by, str):
         raise SettingError(f"by: expected a list of columns, got {by!r}; write by=[{by!r}]")
@@ -174,12 +211,22 @@ def _columns(data: Data, by: Mapping[str, Any] | Sequence[str]) -> dict[str, Any
         if name in words:
             continue
         if dense is None or name not in names:
-            known = [*words, *names]
-            raise SettingError(
-                f"by: expected a column of the graph, got {name!r}; it has {listed(known, 12)}"
-            )
+            known = "" if dense is None else listed([*words, *names], 12)
+            has = f"it has {known}" if known else "it has none with a name; pass by={name: values}"
+            raise SettingError(f"by: expected a column of the graph, got {name!r}; {has}")
         words[name] = dense[:, names.index(name)]
     return words
+
+
+def _refuse_target(data: Data, name: str, values: Any) -> None:
+    column = pd.to_numeric(pd.Series(values), errors="coerce").to_numpy(dtype=np.float64)
+    known = labelled(data).numpy()
+    if len(column) == len(known) and np.array_equal(column[known], data.y.double().numpy()[known]):
+        raise SettingError(
+            f"by: expected columns known before the target, got the target itself as {name!r}: "
+            f"even perfect intervals miss more often where it is extreme; look at 'prediction', "
+            f"which is always shown"
+        )
 
 
 def _groupings(
@@ -207,6 +254,8 @@ def _groupings(
 def _errors(found: Intervals, y: Floats) -> tuple[list[ErrorBin], float | None]:
     """Return errors by rising width, and the rank correlation of the two."""
     off, width = np.abs(y - found.prediction), found.width
+    if not np.isfinite(width).all():
+        return [], None
     order = np.argsort(width, kind="stable")
     parts = np.array_split(order, min(BINS, max(1, len(order) // 5)))
     bins = [ErrorBin(len(p), float(width[p].mean()), float(off[p].mean())) for p in parts]

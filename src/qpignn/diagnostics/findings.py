@@ -13,8 +13,8 @@ from qpignn.diagnostics.coverage import RARE, Coverage, Division, Group, holm, p
 from qpignn.diagnostics.shift import Shift
 
 SEVERITIES = ("warning", "note", "good")
-FEW_JUDGED = 100  # held-out nodes below which the error bar deserves a word
 LOOSE = 0.03  # deviation of the attained coverage from one calibration to another worth a word
+VAGUE = 0.1  # an error bar longer than this tells little
 TELLING = 0.1  # rank correlation from which widths tell where errors are large
 
 
@@ -30,20 +30,19 @@ class Finding:
 def overall_findings(found: Coverage) -> list[Finding]:
     """Say how many held-out nodes are covered, and whether that is what was wanted."""
     wanted = percent(found.level)
-    said = f"{found} of {found.nodes:,} held-out nodes are covered"
+    nodes = "1 held-out node is" if found.nodes == 1 else f"{found.nodes:,} held-out nodes are"
+    said = f"{found} of {nodes} covered"
     if found.too_few < RARE and found.short:
         text, severity = f"{said}, below the wanted {wanted}", "warning"
     elif found.too_few < RARE:
         text, severity = f"{said}, a little below the wanted {wanted}", "note"
     elif found.too_many < RARE:
         text, severity = f"{said}, above the wanted {wanted}: wider than needed", "note"
+    elif found.margin > VAGUE:
+        text, severity = f"{said}: too few nodes to tell whether the wanted {wanted} hold", "note"
     else:
         text, severity = f"{said}, in agreement with the wanted {wanted}", "good"
-    few = (
-        f"only {found.nodes} held-out nodes: coverage is known to ± {percent(found.margin, 0)} only"
-    )
-    extra = [Finding("held-out nodes", "note", few)] if found.nodes < FEW_JUDGED else []
-    return [Finding("coverage", severity, text), *extra]
+    return [Finding("coverage", severity, text)]
 
 
 def level_findings(levels: Sequence[Coverage], level: float) -> list[Finding]:
@@ -76,10 +75,10 @@ def group_findings(divisions: Sequence[Division], level: float) -> list[Finding]
     if found or not divisions:
         return found
     worst = min((one.worst for one in divisions), key=lambda group: group.coverage.too_few)
-    text = (
-        f"no group falls short of the wanted coverage beyond chance; furthest from it: {worst.who} "
-        f"with {worst.coverage} of {worst.coverage.nodes:,}"
-    )
+    text = "no group falls short of the wanted coverage beyond chance"
+    if worst.coverage.share < level:
+        seen = f"{worst.coverage} of {worst.coverage.nodes:,}"
+        text += f"; furthest below it: {worst.who} with {seen}"
     return [Finding("groups", "good", text)]
 
 
@@ -91,16 +90,29 @@ def _group_finding(division: Division, group: Group, level: float) -> Finding:
     return Finding(division.name, "warning", text)
 
 
-def miss_findings(below: int, above: int) -> list[Finding]:
-    """Say on which side targets are missed."""
+def miss_findings(below: int, above: int, side: str) -> list[Finding]:
+    """Say on which side targets are missed, where both are possible."""
     misses = below + above
-    if misses == 0:
+    if misses == 0 or side != "both":
         return []
-    text = f"{below:,} targets lie below their interval, {above:,} above"
+    text = f"{below:,} {'target lies' if below == 1 else 'targets lie'} below the interval"
+    text = f"{text}, {above:,} above"
     if binomtest(below, misses).pvalue >= 0.01:
         return [Finding("misses", "good", text)]
-    side = "lower" if below > above else "higher"
-    return [Finding("misses", "note", f"{text}: where it misses, targets are mostly {side}")]
+    more = "lower" if below > above else "higher"
+    return [Finding("misses", "note", f"{text}: where it misses, targets are mostly {more}")]
+
+
+def unbounded_findings(unbounded: int, nodes: int, side: str) -> list[Finding]:
+    """Say how many intervals lack an end that they should have."""
+    if not unbounded:
+        return []
+    end = "end on one or both sides" if side == "both" else f"{side} bound"
+    text = (
+        f"{unbounded:,} of {nodes:,} intervals have no {end}, so they say nothing: there were too "
+        f"few nodes to calibrate their level or group with"
+    )
+    return [Finding("unbounded", "warning", text)]
 
 
 def error_findings(rank: float | None) -> list[Finding]:
@@ -136,20 +148,22 @@ def shift_findings(shift: Shift | None) -> list[Finding]:
     return [Finding("shift", "warning", text)]
 
 
-def size_findings(given: int, level: float) -> list[Finding]:
-    """Say whether there are enough nodes to calibrate with."""
+def size_findings(calibrated: int | None, level: float) -> list[Finding]:
+    """Say whether there were enough nodes to calibrate with; None where a method does not."""
+    if calibrated is None:
+        return []
     needed = enough_for(level)
-    if given < needed:
+    if calibrated < needed:
         text = (
-            f"{given} labelled nodes are too few to calibrate a level of {percent(level)}: "
-            f"at least {needed} are needed, and several times as many to be steady"
+            f"{calibrated} nodes are too few to calibrate a level of {percent(level)}: at least "
+            f"{needed} are needed, and several times as many to be steady"
         )
         return [Finding("calibration", "warning", text)]
-    wander = float(np.sqrt(level * (1 - level) / (given + 2)))
+    wander = float(np.sqrt(level * (1 - level) / (calibrated + 2)))
     if wander > LOOSE:
         text = (
-            f"calibrated on {given} nodes only: another draw of them would move the coverage by "
-            f"about ± {percent(wander, 0)}"
+            f"calibrated on {calibrated} nodes only: another draw of them would move the coverage "
+            f"by about ± {percent(wander, 0)}"
         )
         return [Finding("calibration", "note", text)]
     return []

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from torch_geometric.data import Data
 
 from qpignn.data.graph import node_ids
 from qpignn.data.structure import UNREACHED, communities, degrees, distances
+from qpignn.errors import ArrayError
 
 Mask = npt.NDArray[np.bool_]
 MOST = 12  # groups a page can show; the others are put together
@@ -31,12 +33,14 @@ class Grouping:
         labels: the groups, in the order they are shown.
         who: how a sentence names the nodes of each group.
         member: the position of each node's group in ``labels``; −1 for none.
+        column: whether it is a column of the user's.
     """
 
     name: str
     labels: list[str]
     who: list[str]
     member: npt.NDArray[np.int64]
+    column: bool = False
 
 
 def by_number(
@@ -53,13 +57,14 @@ def by_number(
     Args:
         name, values: what to divide by.
         judged: the nodes that count.
-        phrase: names the nodes of a group in a sentence, with ``{}`` for its range.
+        phrase: names the nodes of a group in a sentence, with {} for its range.
         shares: where to cut.
         without: label and phrase of the nodes that have no number.
     """
     numbers = np.asarray(values, dtype=np.float64)
     known = np.isfinite(numbers)
     seen = numbers[judged & known]
+    show = _shown_numbers(numbers[known])
     edges = np.unique(np.quantile(seen, shares)) if len(seen) else np.empty(0)
     bins = np.searchsorted(edges, numbers, side="left")
     labels: list[str] = []
@@ -68,36 +73,59 @@ def by_number(
         inside = known & (bins == part)
         if not (inside & judged).any():
             continue
-        low, high = numbers[inside].min(), numbers[inside].max()
+        low, high = show(numbers[inside].min()), show(numbers[inside].max())
         member[inside] = len(labels)
-        labels.append(f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}")
-    who = [phrase.format(label) for label in labels]
+        labels.append(low if low == high else f"{low} to {high}")
+    who = [_said(phrase, label) for label in labels]
     if (judged & ~known).any():
         member[~known] = len(labels)
         labels, who = [*labels, without[0]], [*who, without[1]]
     return Grouping(name, labels, who, member)
 
 
+def _said(phrase: str, label: str) -> str:
+    """Fill in a label; ``str.format`` would read the braces of the user's own names."""
+    start, _, end = phrase.rpartition("{}")
+    return f"{start}{label}{end}"
+
+
+def _shown_numbers(values: npt.NDArray[np.float64]) -> Callable[[float], str]:
+    """Return how to write numbers so that a hundredth of their range can be told apart."""
+    spread = float(np.ptp(values)) if len(values) else 0.0
+    if not 1e-6 < spread < 1e12:
+        return lambda value: f"{value:.6g}"
+    whole = bool((values == np.round(values)).all())
+    places = 0 if whole else max(0, 2 - math.floor(math.log10(spread)))
+    return lambda value: f"{value:,.{places}f}"
+
+
 def by_word(name: str, words: Any, judged: Mask, phrase: str) -> Grouping:
     """Divide by a word; where there are many, those of the fewest judged nodes are put together."""
-    column = pd.Series(np.asarray(words, dtype=object)).map(str)
+    column = pd.Series(words, dtype=object).map(str)
     counts = column[judged].value_counts()
     kept = sorted(counts.index if len(counts) <= MOST else counts.index[: MOST - 1])
     rest = [f"the other {len(counts) - len(kept)}"] if len(counts) > len(kept) else []
     place = {**dict.fromkeys(counts.index, len(kept)), **{kept[i]: i for i in range(len(kept))}}
     member = np.array([place.get(label, -1) for label in column])  # −1: words no judged node has
-    return Grouping(name, kept + rest, [phrase.format(label) for label in kept + rest], member)
+    return Grouping(name, kept + rest, [_said(phrase, label) for label in kept + rest], member)
 
 
 def by_column(name: str, values: Any, judged: Mask) -> Grouping:
     """Divide by a column of the user's, whether it holds numbers or words."""
-    column = pd.Series(np.asarray(values))
+    column = pd.Series(values).reset_index(drop=True)
+    if len(column) != len(judged):
+        raise ArrayError(
+            f"by: expected one value a node for {name!r} ({len(judged):,}), got {len(column):,}"
+        )
     numeric = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
     if numeric and column.nunique() > FEW_VALUES:
-        phrase = f"nodes with {name} {{}}"
-        return by_number(name, column, judged, phrase, without=("blank", f"nodes without {name}"))
-    words = column.map(lambda value: "blank" if pd.isna(value) else _plain(value))
-    return by_word(name, words, judged, f"nodes with {name} = {{}}")
+        without = ("blank", f"nodes without {name}")
+        found = by_number(name, column, judged, f"nodes with {name} {{}}", without=without)
+    else:
+        blank = column.isna()
+        words = ["blank" if none else _plain(v) for v, none in zip(column, blank, strict=True)]
+        found = by_word(name, words, judged, f"nodes with {name} = {{}}")
+    return replace(found, column=True)
 
 
 def _plain(value: Any) -> str:

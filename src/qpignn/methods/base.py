@@ -56,6 +56,7 @@ class Fitted:
     names: list[str] | None
     sparse: bool
     coding: dict[str, Any] | None
+    calibrated_on: int | None
 
     def check_types(self) -> None:
         """Raise TypeError unless what was read from a file is what was written."""
@@ -66,9 +67,10 @@ class Fitted:
             and isinstance(self.names, list | None)
             and isinstance(self.sparse, bool)
             and isinstance(self.coding, dict | None)
+            and isinstance(self.calibrated_on, int | None)
         )
         if not right:
-            raise TypeError("settings, columns, names, sparse or coding are not of their kind")
+            raise TypeError("settings, columns, names, sparse, coding or calibrated_on are amiss")
 
     def check(self, data: Data) -> None:
         """Raise unless a graph has the feature columns of the fit."""
@@ -114,6 +116,9 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
 
     any_level = False
     """Whether intervals of levels that were not fitted can be asked for."""
+
+    _calibrated_on: int | None = None
+    """How many nodes decided how wide intervals are, where a method looks at that."""
 
     confidence_level: float | list[float]
     seed: int
@@ -186,10 +191,16 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             confidence_level: which of the fitted levels; default the highest.
             by: columns to divide by; see :func:`qpignn.diagnostics.diagnosis.diagnose`.
         """
-        level = self._level(confidence_level)
-        levels = sorted({level, *self.curve_levels_})
-        every = {one: self.predict_interval(data, confidence_level=one) for one in levels}
-        return diagnose(data, every.pop(level), [*every.values()], by=by)
+        wanted, *others = self.predict_levels(data, confidence_level=confidence_level)
+        return diagnose(data, wanted, others, by=by, calibration_nodes=self.fitted_.calibrated_on)
+
+    def predict_levels(
+        self, data: Data, *, confidence_level: float | None = None
+    ) -> list[Intervals]:
+        """Return the intervals of all nodes at the wanted level, then at all others there are."""
+        wanted = self._level(confidence_level)
+        levels = [wanted, *(level for level in self.curve_levels_ if level != wanted)]
+        return [self.predict_interval(data, confidence_level=level) for level in levels]
 
     def predict(self, data: Data, mask: Any = None) -> npt.NDArray[np.float64]:
         """Return point predictions."""
@@ -241,6 +252,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             names=None if names is None else [str(name) for name in names],
             sparse=is_sparse(data.x),
             coding=None if data.get("coding") is None else data.coding.to_dict(),
+            calibrated_on=self._calibrated_on,
         )
 
     def _settings(self) -> dict[str, Any]:

@@ -168,6 +168,7 @@ class Conformal(IntervalMethod):
         y = data.y.double().numpy()[nodes]
         labels, self.group_state_ = node_groups(data, self.groups, nodes)
         scale = self._difficulty(data)[nodes]
+        self._calibrated_on = len(y)
         self.widenings_: dict[float, dict[str, float]] = {}
         for level in check_levels(self.confidence_level):
             said = self.method_.predict_interval(data, confidence_level=level).select(nodes)

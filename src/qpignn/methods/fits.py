@@ -21,7 +21,7 @@ from qpignn.files import replace_file
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.catalog import load_method
 
-ORIGIN, GRAPH = "fit.json", "graph"
+ORIGIN, GRAPH, PAGE = "fit.json", "graph", "report.html"
 FILES = ("model.json", "graph/graph.safetensors", "graph/nodes.parquet", "graph/table.parquet")
 
 
@@ -49,7 +49,8 @@ class Fit:
 
 
 def save_fit(folder: Path, fit: Fit) -> None:
-    """Write a fit."""
+    """Write a fit; a page about another one that lies there is taken away."""
+    (folder / PAGE).unlink(missing_ok=True)
     fit.model.save(folder)
     save_graph(folder / GRAPH, fit.data)
     save_table(folder / GRAPH, fit.table)
@@ -64,7 +65,8 @@ def load_fit(folder: Path) -> Fit:
         origin = json.loads((folder / ORIGIN).read_text(encoding="utf-8"))
         whole = origin["digests"] == _digests(folder)
         found = Origin(origin["dataset"], origin["roles"])
-        whole = whole and isinstance(found.target, str)
+        named = found.dataset if found.roles is None else found.roles["target"]
+        whole = whole and isinstance(named, str)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         whole = False
     if not whole:

@@ -91,7 +91,8 @@ def read_description(folder: Path) -> dict[str, Any]:
         description = json.loads(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise ModelFileError(f"{path}: expected JSON, got something else: {error}") from error
-    wanted = {"method", "settings", "columns", "names", "sparse", "coding", "weights_sha256"}
+    wanted = {"method", "settings", "columns", "names", "sparse", "coding", "calibrated_on"}
+    wanted |= {"weights_sha256"}
     if not isinstance(description, dict) or not wanted <= description.keys():
         raise ModelFileError(f"{path}: expected the fields {sorted(wanted)}, got others")
     if description.get("format") != FORMAT:

@@ -170,7 +170,7 @@ class SelfCalibrating(NetMethod):
         if not self._calibrates():
             return AS_TRAINED["both"], 0.0
         held_out = seen.held_out.numpy()
-        judged = int(held_out.any(axis=0).sum())
+        judged = self._calibrated_on = int(held_out.any(axis=0).sum())
         if judged < enough_for(level):
             warnings.warn(
                 f"{judged} held-out nodes are too few to calibrate a level of {level:g} "

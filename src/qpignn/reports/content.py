@@ -19,6 +19,7 @@ from qpignn.data.graph import check_graph, given_nodes, labelled, node_ids, test
 from qpignn.data.structure import degrees, overview
 from qpignn.diagnostics.coverage import percent
 from qpignn.diagnostics.diagnosis import Diagnosis, diagnose
+from qpignn.diagnostics.findings import VAGUE
 from qpignn.files import replace_file
 from qpignn.intervals import Floats, Intervals
 from qpignn.methods.base import IntervalMethod
@@ -28,7 +29,7 @@ from qpignn.reports.layout import graph_drawing
 from qpignn.reports.markup import rounded
 from qpignn.reports.page import render_page
 
-GIVEN, HELD_OUT, UNLABELLED = range(3)
+GIVEN, HELD_OUT, UNLABELLED, UNUSED = range(4)
 BAND_NODES = 400
 TABLE_NODES = 100_000
 PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "pandas")
@@ -90,13 +91,9 @@ def examine(
 ) -> Told:
     """Predict on a whole graph at every level there is, and judge the wanted one."""
     data = check_graph(data, need_target=False)
-    intervals = model.predict_interval(data, confidence_level=confidence_level)
-    others = [
-        model.predict_interval(data, confidence_level=level)
-        for level in model.curve_levels_
-        if level != intervals.confidence_level
-    ]
-    found = diagnose(data, intervals, others, by=by)
+    intervals, *others = model.predict_levels(data, confidence_level=confidence_level)
+    calibrated = model.fitted_.calibrated_on
+    found = diagnose(data, intervals, others, by=by, calibration_nodes=calibrated)
     return Told(data, intervals, found, held_out_figures(data, intervals))
 
 
@@ -127,6 +124,7 @@ def page_content(
         "version": __version__,
         "level": told.intervals.confidence_level,
         "target": target,
+        "side": found.side,
         "summary": _sentences(told, target),
         "verdict": _verdict(found),
         "findings": [asdict(finding) for finding in found.findings],
@@ -163,13 +161,11 @@ def _sentences(told: Told, target: str) -> list[str]:
             f"{found.coverage} of the intervals did (± is what counting so many nodes allows; "
             f"95 %)."
         )
-    waiting = int((~labelled(told.data)).sum())
-    if waiting:
-        wide = _short(float(np.median(intervals.width[(~labelled(told.data)).numpy()])))
-        sentences.append(
-            f"{waiting:,} nodes without a known value have intervals, half of them narrower than "
-            f"{wide}."
-        )
+    waiting = ~labelled(told.data).numpy()
+    if waiting.any():
+        middle = float(np.median(intervals.width[waiting]))
+        size = f", half of them narrower than {_short(middle)}" if np.isfinite(middle) else ""
+        sentences.append(f"{waiting.sum():,} nodes without a known value have intervals{size}.")
     return sentences
 
 
@@ -180,6 +176,8 @@ def _verdict(found: Diagnosis) -> dict[str, str]:
         return {"severity": "warning", "text": f"Look at {things} before you rely on it"}
     if found.coverage is None:
         return {"severity": "note", "text": "No held-out nodes: coverage was not checked"}
+    if found.coverage.margin > VAGUE:
+        return {"severity": "note", "text": "Too few held-out nodes to say how far to rely on it"}
     return {"severity": "good", "text": "Nothing found that speaks against relying on it"}
 
 
@@ -195,11 +193,7 @@ def _key_numbers(told: Told) -> list[dict[str, str]]:
                 percent(found.coverage.share, 1),
                 f"± {percent(found.coverage.margin, 1)}; wanted {percent(found.confidence_level)}",
             ),
-            _tile(
-                "Mean width",
-                _short(figures["mpiw_raw"]),
-                f"{percent(figures['mpiw'] or 0, 1)} of the known targets' range",
-            ),
+            *_width_tile(figures),
             _tile("Typical error", _short(float(np.median(off))), "median, of the prediction"),
             _tile("Missed", f"{found.below + found.above:,}", f"of {len(off):,} held-out nodes"),
         ]
@@ -210,21 +204,37 @@ def _key_numbers(told: Told) -> list[dict[str, str]]:
     return [*tiles, _tile("Nodes", f"{known:,}", "all with a known value")]
 
 
+def _width_tile(figures: dict[str, float | None]) -> list[dict[str, str]]:
+    width, share = figures["mpiw_raw"], figures["mpiw"]
+    if width is None or share is None or not np.isfinite(width):
+        return []
+    note = f"{percent(share, 1)} of the range of the targets given"
+    return [_tile("Mean width", _short(width), note)]
+
+
 def _tile(label: str, value: str, note: str) -> dict[str, str]:
     return {"label": label, "value": value, "note": note}
 
 
 def _band(told: Told, place: npt.NDArray[np.int64]) -> dict[str, Any] | None:
     """Held-out nodes by rising target; of many, some at even ranks."""
-    test = np.flatnonzero(test_nodes(told.data).numpy() & (place >= 0))
+    test = np.flatnonzero(test_nodes(told.data).numpy())
     if not len(test):
         return None
     y = told.data.y.double().numpy()
     order = test[np.argsort(y[test], kind="stable")]
     some = order[np.unique(np.linspace(0, len(order) - 1, BAND_NODES).round().astype(int))]
     columns = {"target": y, **_columns(told.intervals)}
-    drawn = {name: rounded(column[some]) for name, column in columns.items()}
-    return {"node": place[some].tolist(), **drawn, "shown": len(some), "of": len(test)}
+    digits = _digits(told.intervals)
+    inside = told.intervals.select(some).covers(y[some]).tolist()
+    drawn = {name: rounded(column[some], digits) for name, column in columns.items()}
+    return {
+        "node": place[some].tolist(),
+        **drawn,
+        "inside": inside,
+        "shown": len(some),
+        "of": len(test),
+    }
 
 
 def _columns(intervals: Intervals) -> dict[str, Floats]:
@@ -235,8 +245,8 @@ def _groupings(found: Diagnosis) -> list[dict[str, Any]]:
     return [
         {
             "name": division.name,
-            "title": division.name,
-            "about": ABOUT.get(division.name, f"The column {division.name}."),
+            "title": f"column {division.name}" if division.column else division.name,
+            "about": "A column of the node table." if division.column else ABOUT[division.name],
             "groups": [
                 {
                     "label": group.label,
@@ -255,7 +265,7 @@ def _groupings(found: Diagnosis) -> list[dict[str, Any]]:
 
 
 def _misses(found: Diagnosis) -> dict[str, int] | None:
-    if found.coverage is None:
+    if found.coverage is None or found.side != "both":
         return None
     return {"below": found.below, "above": found.above, "nodes": found.coverage.nodes}
 
@@ -277,12 +287,13 @@ def _table_rows(told: Told) -> npt.NDArray[np.int64]:
         return np.arange(nodes)
     roles = _roles(told.data)
     order = numpy_rng(0, "report rows").permutation(nodes)
-    chosen = order[np.argsort(-roles[order], kind="stable")][:TABLE_NODES]
+    urgency = np.array([2, 1, 0, 3])[roles[order]]
+    chosen = order[np.argsort(urgency, kind="stable")][:TABLE_NODES]
     return np.sort(chosen)
 
 
 def _roles(data: Data) -> npt.NDArray[np.int64]:
-    roles = np.full(data.x.shape[0], GIVEN)
+    roles = np.where(given_nodes(data).numpy(), GIVEN, UNUSED)
     roles[test_nodes(data).numpy()] = HELD_OUT
     roles[~labelled(data).numpy()] = UNLABELLED
     return roles
@@ -292,16 +303,30 @@ def _nodes(told: Told, shown: npt.NDArray[np.int64]) -> dict[str, Any]:
     data, of = told.data, len(told.intervals)
     y = data.y.double().numpy() if data.get("y") is not None else np.full(of, np.nan)
     columns = {**_columns(told.intervals), "target": y}
+    digits = _digits(told.intervals)
+    hits = told.intervals.covers(np.where(np.isnan(y), told.intervals.prediction, y))
+    inside = np.where(np.isnan(y), 0, np.where(hits, 1, 2))
     note = "" if len(shown) == of else "unlabelled and held-out nodes first, the others by chance"
     return {
         "id": [str(name) for name in node_ids(data)[shown]],
         "role": _roles(data)[shown].tolist(),
-        **{name: rounded(column[shown]) for name, column in columns.items()},
+        **{name: rounded(column[shown], digits) for name, column in columns.items()},
+        "inside": inside[shown].tolist(),
         "degree": degrees(data)[shown].tolist(),
         "shown": len(shown),
         "of": of,
         "note": note,
     }
+
+
+def _digits(intervals: Intervals) -> int:
+    """How many digits numbers need so that a typical width keeps four of them."""
+    ends = np.concatenate([intervals.prediction, intervals.lower, intervals.upper])
+    size = np.abs(ends[np.isfinite(ends)]).max(initial=0.0)
+    width = intervals.width[np.isfinite(intervals.width) & (intervals.width > 0)]
+    if not len(width) or not size:
+        return 9
+    return int(np.clip(np.ceil(np.log10(size / np.median(width))) + 5, 6, 17))
 
 
 def _settings(model: IntervalMethod) -> list[list[str]]:

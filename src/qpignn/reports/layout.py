@@ -54,7 +54,8 @@ def graph_drawing(data: Data, place: npt.NDArray[np.int64]) -> dict[str, Any]:
     once = np.flatnonzero(source < target)
     kept = once if len(once) <= DRAWN_EDGES else rng.choice(once, DRAWN_EDGES, replace=False)
     spots = places[drawn] - places[drawn].min(axis=0)
-    width, height = (float(side) or 1.0 for side in np.ptp(places[drawn], axis=0))
+    sides = np.ptp(places[drawn], axis=0)
+    width, height = (float(side or sides.max() or 1.0) for side in sides)
     return {
         "kind": "layout" if mapped is None else "map",
         "note": "nodes joined by an edge are drawn close together"

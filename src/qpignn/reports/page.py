@@ -15,6 +15,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any, NamedTuple
 
+from qpignn.diagnostics.coverage import percent
 from qpignn.files import finite
 from qpignn.reports.explorer import graph_view, node_table
 from qpignn.reports.markup import (
@@ -108,10 +109,6 @@ def _embedded(content: dict[str, Any]) -> str:
     return words.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _level(content: dict[str, Any]) -> str:
-    return f"{100 * content['level']:.4g}\u00a0%"
-
-
 def _section(anchor: str, title: str, lead: str, body: str, kind: str = "") -> Section:
     """Frame a part; ``lead`` is plain text that says how to read it."""
     words = f'<p class="lead">{text(lead)}</p>' if lead else ""
@@ -197,13 +194,12 @@ def _band(content: dict[str, Any]) -> Section | None:
     band = content["band"]
     if not band or not band["target"]:
         return _misses_alone(content)
-    columns = zip(band["target"], band["lower"], band["upper"], strict=True)
-    missed = sum(not _inside(*row) for row in columns)
+    missed = band["inside"].count(False)
     of = f"{band['shown']:,} of {band['of']:,}" if band["shown"] < band["of"] else f"{band['of']:,}"
     lead = (
-        f"Every bar is the {_level(content)} interval of one held-out node, from left to right by "
-        f"true value ({of} held-out nodes). A cross is a true value outside its bar; about "
-        f"{percentage(1 - content['level'], 0)} of them should be crosses."
+        f"Every bar is the {percent(content['level'])} interval of one held-out node, from left to "
+        f"right by true value ({of} held-out nodes). A cross is a true value outside its bar; "
+        f"about {percent(1 - content['level'])} of them should be crosses."
     )
     label = (
         f"Intervals of {nodes_in_words(len(band['target']))} by rising {content['target']}; "
@@ -217,12 +213,6 @@ def _band(content: dict[str, Any]) -> Section | None:
     )
     body = legend(entries) + chart("band", label) + _misses(content)
     return _section("band", "Intervals and true values", lead, body)
-
-
-def _inside(target: float | None, lower: float | None, upper: float | None) -> bool:
-    if target is None:
-        return True
-    return (lower is None or lower <= target) and (upper is None or target <= upper)
 
 
 def _misses(content: dict[str, Any]) -> str:
@@ -253,14 +243,15 @@ def _calibration(content: dict[str, Any]) -> Section | None:
         return None
     lead = (
         "Points on the dashed line keep their promise; below it, intervals are too narrow, above "
-        "it, wider than need be. Bars show what chance alone explains, 19 times in 20."
+        "it, wider than need be. Bars show which coverages the count is compatible with "
+        "(95\u00a0%)."
     )
     label = "Attained against wanted coverage: " + "; ".join(
-        f"{percentage(point['coverage'])} at {percentage(point['level'], 0)}" for point in levels
+        f"{percentage(point['coverage'])} at {percent(point['level'])}" for point in levels
     )
     rows = [
         (
-            f"{100 * point['level']:.4g}\u00a0%",
+            percent(point["level"]),
             percentage(point["coverage"]),
             percent_range(point),
         )
@@ -305,8 +296,9 @@ def _groups(content: dict[str, Any]) -> Section | None:
     )
     blocks = "".join(_grouping(content, i, grouping) for i, grouping in enumerate(groupings))
     lead = (
-        f"The same coverage, taken apart. The dashed line is the wanted {_level(content)}; bars "
-        "show what chance alone explains. Groups to watch are drawn as diamonds."
+        f"The same coverage, taken apart. The dashed line is the wanted "
+        f"{percent(content['level'])}; bars show which coverages the count is compatible with "
+        "(95\u00a0%). Groups to watch are drawn as diamonds."
     )
     return _section("groups", "Coverage by group", lead, choice + blocks)
 

@@ -4,7 +4,7 @@
   "use strict";
 
   const root = document.documentElement;
-  const ROLES = ["given", "held out", "unlabelled"];
+  const ROLES = ["given", "held out", "unlabelled", "not used"];
   const INSIDE = ["", "inside", "missed"];
   const ROWS_A_PAGE = 15;
   const VIRIDIS = ["440154", "472d7b", "3b528b", "2c728e", "21918c", "28ae80", "5ec962", "addc30", "fde725"];
@@ -68,13 +68,13 @@
   function inUnit(value) {
     const size = Math.abs(value);
     const text = unitDecimals.format(value);
-    return size < 1e9 && (size === 0 || /[1-9]/.test(text)) ? proper(text) : number(value);
+    return size < 1e15 && (size === 0 || /[1-9]/.test(text)) ? proper(text) : number(value);
   }
 
   function chooseDecimals() {
     const widths = sorted(nodes.width).filter((width) => width > 0 && width < Infinity);
     if (!widths.length) return;
-    const places = clamp(2 - Math.floor(Math.log10(widths[widths.length >> 1])), 0, 8);
+    const places = clamp(2 - Math.floor(Math.log10(widths[widths.length >> 1])), 0, 12);
     unitDecimals = digits({ minimumFractionDigits: places, maximumFractionDigits: places });
   }
 
@@ -227,7 +227,7 @@
         const x = view.toX(i), lower = band.lower[i] ?? -Infinity, upper = band.upper[i] ?? Infinity;
         const top = clamp(view.toY(upper), view.plot.top, view.plot.bottom);
         const bottom = clamp(view.toY(lower), view.plot.top, view.plot.bottom);
-        const inside = lower <= target && target <= upper, t = view.toY(target);
+        const inside = band.inside[i], t = view.toY(target);
         paths.bar += `M${x.toFixed(1)} ${bottom.toFixed(1)}V${top.toFixed(1)}`;
         paths.tick += `M${(x - half).toFixed(1)} ${view.toY(band.prediction[i]).toFixed(1)}h${(2 * half).toFixed(1)}`;
         if (inside) paths.dot += `M${x.toFixed(1)} ${t.toFixed(1)}h0`;
@@ -591,7 +591,7 @@
 
     function drawRamp() {
       const box = byId("ramp"), svg = picture(box, 232, 40), missing = finiteWidths.length < count;
-      draw(svg, "text", { x: 0, y: 11 }, "interval width" + (missing ? " (open circle: no end)" : ""));
+      draw(svg, "text", { x: 0, y: 11 }, (content.side === "both" ? "interval width" : "from prediction to bound") + (missing ? " (open circle: no end)" : ""));
       for (let i = 0; i < 58; i++) draw(svg, "rect", { x: i * 4, y: 16, width: 4.2, height: 9, fill: rampColour(i / 57) });
       draw(svg, "text", { x: 0, y: 38 }, `${finiteWidths[0] < low ? "≤ " : ""}${inUnit(low)}`);
       draw(svg, "text", { x: 116, y: 38, "text-anchor": "middle" }, inUnit((low + high) / 2));
@@ -647,7 +647,7 @@
     if (row < 0) return box.replaceChildren(element("p", { className: "muted", textContent: "No node chosen yet. Point at one in the graph, or choose one in the table." }));
     box.replaceChildren(element("h3", { textContent: nodes.id[row], title: nodes.id[row] }), element("p", { className: "muted", textContent: `${ROLES[nodes.role[row]]}, degree ${number(nodes.degree[row])}` }));
     drawNode(box, row);
-    const facts = [["Prediction", inUnit(nodes.prediction[row])], ["Interval", interval(row)], ["Width", inUnit(nodes.width[row])], ["True value", inUnit(nodes.target[row])]];
+    const facts = [["Prediction", inUnit(nodes.prediction[row])], ["Interval", interval(row)], [content.side === "both" ? "Width" : "To the bound", inUnit(nodes.width[row])], ["True value", inUnit(nodes.target[row])]];
     const list = facts.map(([name, value]) => element("div", {}, element("dt", { textContent: name }), element("dd", { textContent: value })));
     const dismiss = element("button", { type: "button", className: "button dismiss", textContent: "Close" });
     dismiss.addEventListener("click", () => {
@@ -776,9 +776,11 @@
     const made = {
       id: read.id.map(String), role: read.role, degree: read.degree, prediction: floats(read.prediction, NaN),
       lower: floats(read.lower, -Infinity), upper: floats(read.upper, Infinity), target: floats(read.target, NaN),
+      inside: read.inside,
     };
-    made.width = made.upper.map((upper, i) => upper - made.lower[i]);
-    made.inside = Uint8Array.from(made.target, (target, i) => (Number.isNaN(target) ? 0 : made.lower[i] <= target && target <= made.upper[i] ? 1 : 2));
+    // with one bound only, what counts as width is the way from the prediction to the bound
+    const low = content.side === "upper" ? made.prediction : made.lower, high = content.side === "lower" ? made.prediction : made.upper;
+    made.width = high.map((end, i) => end - low[i]);
     return made;
   }
 
@@ -816,7 +818,7 @@
 
   function start() {
     content = JSON.parse(byId("content").textContent);
-    nodes = columns(content.nodes || { id: [], role: [], degree: [], prediction: [], lower: [], upper: [], target: [] });
+    nodes = columns(content.nodes || { id: [], role: [], degree: [], prediction: [], lower: [], upper: [], target: [], inside: [] });
     chooseDecimals();
     startTheme();
     startGroupings();

@@ -1,0 +1,163 @@
+"""What the page says of a real fit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from qpignn import Conformal, QpiGNN, example_tables, from_frames, make_method, split_nodes
+from qpignn.intervals import Intervals
+from qpignn.metrics import summary
+from qpignn.reports.content import TABLE_NODES, examine, page_content, write_report
+
+Visit = Callable[..., Any]
+
+
+@pytest.fixture(scope="module")
+def stations() -> Data:
+    tables = example_tables(300)
+    return split_nodes(from_frames(*tables, target="pollution"), seed=0)
+
+
+@pytest.fixture(scope="module")
+def content(stations: Data) -> dict[str, Any]:
+    model = QpiGNN([0.5, 0.8, 0.9], epochs=40).fit(stations)
+    return page_content(examine(model, stations), model, target="pollution")
+
+
+def intervals_of(content: dict[str, Any]) -> Intervals:
+    nodes = content["nodes"]
+    columns = (nodes[name] for name in ("prediction", "lower", "upper"))
+    return Intervals(*columns, content["level"], nodes["id"])
+
+
+def test_figures_are_those_of_the_listed_nodes(stations: Data, content: dict[str, Any]) -> None:
+    roles = np.array(content["nodes"]["role"])
+    y = np.array(content["nodes"]["target"], dtype=float)
+    held_out = intervals_of(content).select(roles == 1)
+    wanted = summary(held_out, y[roles == 1], y_given=y[roles == 0])
+    for name, value in wanted.items():
+        assert content["figures"][name] == pytest.approx(value, rel=1e-4), name
+    assert content["figures"]["n_test"] == (roles == 1).sum() == int(stations.test_mask.sum())
+    missed = content["misses"]["below"] + content["misses"]["above"]
+    assert missed == (~held_out.covers(y[roles == 1])).sum()
+    assert content["summary"][-1].startswith("75 nodes without a known value")
+
+
+def test_the_band_rises_and_points_at_its_nodes(content: dict[str, Any]) -> None:
+    band, nodes = content["band"], content["nodes"]
+    assert band["target"] == sorted(band["target"])
+    assert [nodes["target"][row] for row in band["node"]] == band["target"]
+    assert [nodes["upper"][row] for row in band["node"]] == band["upper"]
+    assert (band["shown"], band["of"]) == (45, 45)
+
+
+def test_groups_add_up(content: dict[str, Any]) -> None:
+    assert {"degree", "prediction", "width", "kind"} <= {
+        one["name"] for one in content["groupings"]
+    }
+    for grouping in content["groupings"]:
+        groups = grouping["groups"]
+        assert sum(group["nodes"] for group in groups) == 45
+        covered = sum(group["nodes"] * group["coverage"] for group in groups)
+        assert covered / 45 == pytest.approx(content["figures"]["picp"])
+
+
+def test_what_is_drawn_is_listed(stations: Data, content: dict[str, Any]) -> None:
+    graph = content["graph"]
+    assert graph["kind"] == "map"
+    assert sorted(graph["node"]) == list(range(300))
+    drawn = {tuple(sorted(pair)) for pair in np.reshape(graph["edges"], (-1, 2)).tolist()}
+    rows = {tuple(sorted(graph["node"][i] for i in pair)) for pair in drawn}
+    known = {tuple(sorted(pair)) for pair in stations.edge_index.T.tolist()}
+    assert rows == known
+    assert 0 <= min(graph["x"]) <= max(graph["x"]) <= 1
+
+
+def test_it_opens_in_a_browser_and_shows_a_node(content: dict[str, Any], visit: Visit) -> None:
+    page = visit(content)
+    page.fill("#search", "S0042")
+    page.wait_for_function("() => document.querySelectorAll('#rows tr').length === 1")
+    page.locator("#rows tr").first.click()
+    shown = page.inner_text("#panel")
+    row = content["nodes"]["id"].index("S0042")
+    assert "S0042" in shown
+    assert f"{content['nodes']['prediction'][row]:.2f}" in shown
+
+
+@pytest.mark.parametrize("name", ["mc_dropout", "conformal:sqr", "cfgnn", "qpignn_single"])
+def test_every_kind_of_method_has_a_page(name: str, stations: Data, tmp_path: Path) -> None:
+    model = make_method(name, epochs=3).fit(stations)
+    found = write_report(model, stations, tmp_path / "page.html")
+    assert found.coverage is not None
+    assert len(found.levels) == len(model.curve_levels_)
+
+
+def test_one_side_only(stations: Data, visit: Visit) -> None:
+    model = QpiGNN(side="upper", epochs=3).fit(stations)
+    content = page_content(examine(model, stations), model, target="pollution")
+    assert set(content["nodes"]["lower"]) == {None}
+    assert content["misses"] is None
+    assert content["errors"] == []
+    assert "inf" not in " ".join(content["summary"])
+    assert "inf" not in " ".join(tile["value"] for tile in content["key_numbers"])
+    page = visit(content)
+    assert "from prediction to bound" in page.locator("#ramp").text_content()
+
+
+def test_a_hundred_thousand_nodes(tmp_path: Path) -> None:
+    nodes = TABLE_NODES + 5
+    rng = np.random.default_rng(0)
+    ends = torch.from_numpy(rng.integers(0, nodes, (2, 3 * nodes)))
+    data = Data(
+        x=torch.from_numpy(rng.normal(size=(nodes, 2))).float(),
+        edge_index=torch.cat([ends, ends.flip(0)], dim=1),
+        y=torch.from_numpy(rng.normal(size=nodes)),
+    )
+    data.y[: nodes // 2] = torch.nan
+    data = split_nodes(data)
+    model = Conformal.prefit(lambda x, edges: x[:, 0], data, data.train_mask)
+    path = tmp_path / "page.html"
+    write_report(model, data, path)
+    assert path.stat().st_size < 15e6
+    text = path.read_text()
+    assert f"{TABLE_NODES:,} of {nodes:,} nodes are listed" in text
+    assert f"Drawn: 4,000 of {nodes:,} nodes" in text
+
+
+def test_large_targets_keep_their_digits(stations: Data) -> None:
+    far = Data(**stations.to_dict())
+    far.y = stations.y + 1.7e9
+    model = QpiGNN(epochs=5).fit(far)
+    content = page_content(examine(model, far), model, target="when")
+    intervals = model.predict_interval(far)
+    np.testing.assert_allclose(intervals_of(content).width, intervals.width, rtol=1e-3)
+    hits = np.array(content["nodes"]["inside"])[stations.test_mask.numpy()] == 1
+    assert hits.mean() == content["figures"]["picp"]
+    assert content["band"]["inside"].count(True) == hits.sum()
+
+
+def test_labelled_nodes_outside_every_mask_are_not_called_given(stations: Data) -> None:
+    some = Data(**stations.to_dict())
+    some.train_mask = stations.train_mask & (torch.arange(300) % 2 == 0)
+    model = QpiGNN(epochs=2).fit(some)
+    roles = np.array(page_content(examine(model, some), model, target="y")["nodes"]["role"])
+    assert (roles == 0).sum() == int(some.train_mask.sum())
+    assert (roles == 3).sum() == int((stations.train_mask & ~some.train_mask).sum()) > 0
+
+
+def test_a_column_named_like_a_division_stays_a_column(stations: Data) -> None:
+    model = QpiGNN(epochs=2).fit(stations)
+    told = examine(model, stations, by={"distance": ["near", "far"] * 150})
+    (own,) = [
+        one
+        for one in page_content(told, model, target="y")["groupings"]
+        if one["title"] == "column distance"
+    ]
+    assert own["about"] == "A column of the node table."
