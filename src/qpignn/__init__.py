@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from qpignn.data.example import example_tables
     from qpignn.data.frames import from_frames, from_networkx
     from qpignn.data.graph import check_graph
+    from qpignn.data.growth import join_frames
     from qpignn.data.readers import read_graph
     from qpignn.data.split import split_nodes
     from qpignn.data.views import make_view
@@ -36,6 +37,7 @@ __all__ = [
     "example_tables",
     "from_frames",
     "from_networkx",
+    "join_frames",
     "load_dataset",
     "load_method",
     "make_method",
@@ -55,6 +57,7 @@ _HOMES = {
     "diagnose": "qpignn.diagnostics.diagnosis",
     "from_frames": "qpignn.data.frames",
     "from_networkx": "qpignn.data.frames",
+    "join_frames": "qpignn.data.growth",
     "load_dataset": "qpignn.data.catalog",
     "load_method": "qpignn.methods.catalog",
     "make_method": "qpignn.methods.catalog",

@@ -65,6 +65,12 @@ class UnknownNameError(QpignnError, LookupError):
         super().__init__(f"unknown {kind} {name!r}: {hint}known are {', '.join(known)}")
 
 
+def near_names(name: object, known: Iterable[object]) -> str:
+    """Ask whether one of a few similar names was meant, or say nothing."""
+    near = get_close_matches(str(name), [str(one) for one in known], n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
 def one_of(kind: str, name: str, known: Iterable[str]) -> str:
     """Return ``name`` if it is known, else raise with the nearest valid names."""
     known = list(known)

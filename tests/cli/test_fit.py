@@ -48,7 +48,7 @@ def test_it_tells_what_it_read_and_decided(qpignn: Run, shops: Path) -> None:
     done = qpignn(*words(shops, "--categorical", "zone"))
     assert done.code == 0, done.err
     assert "60 nodes (50 labelled), 59 edges, 6 features" in done.err
-    assert "0 isolated nodes, 1 connected components" in done.err
+    assert "isolated nodes: 0, connected components: 1" in done.err
     assert "kind: 2 categories" in done.err
     assert "zone: 3 categories" in done.err
     assert "split: 40 nodes to learn from, 10 held out" in done.err

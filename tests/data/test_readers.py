@@ -287,3 +287,11 @@ def test_hostile_entities_are_refused_before_they_expand(tmp_path: Path, encodin
     with pytest.raises(ReadError, match=r"bomb.graphml: .*got a DOCTYPE"):
         read_graph(path, None, target="x")
     assert time.monotonic() - start < 1
+
+
+def test_a_name_nearly_right_is_guessed(files: tuple[Path, Path]) -> None:
+    near = files[0].with_name(files[0].name.replace("nodes", "node"))
+    with pytest.raises(ReadError, match=f"did you mean {files[0].name}"):
+        read_graph(near, files[1], target="flow")
+    with pytest.raises(GraphError, match=r"lacks the column 'flwo'.*did you mean flow\?"):
+        read_graph(*files, target="flwo")

@@ -248,3 +248,9 @@ def test_only_what_calibrates_is_said_to() -> None:
     for name, wanted in (("conformal:sqr", 20), ("mc_dropout", None), ("qpignn", 80)):
         model = make_method(name, epochs=2).fit(data)
         assert model.fitted_.calibrated_on == wanted, name
+
+
+def test_a_name_of_its_own_for_every_node_is_no_group() -> None:
+    data, _ = blocks()
+    with pytest.raises(SettingError, match="'id' with 600 different ones on 600 nodes"):
+        diagnose(data, same_width(data, 1.0), by={"id": [f"n{i}" for i in range(600)]})

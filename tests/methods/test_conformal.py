@@ -14,7 +14,16 @@ from torch import nn
 from torch_geometric.data import Data
 from torch_geometric.nn import SAGEConv
 
-from qpignn import Conformal, load_dataset, load_method, make_method, make_view, split_nodes
+from qpignn import (
+    Conformal,
+    example_tables,
+    from_frames,
+    load_dataset,
+    load_method,
+    make_method,
+    make_view,
+    split_nodes,
+)
 from qpignn.errors import ArrayError, ModelFileError, NotFittedError, SettingError, SplitError
 from qpignn.methods.groups import local_difficulty, node_groups
 
@@ -262,3 +271,18 @@ def test_levels_in_any_kind_of_list_can_be_saved(levels: Any, tmp_path: Path) ->
     model = make_method("cqr", confidence_level=levels, epochs=2)
     model.fit(load_dataset("basic", nodes=100)).save(tmp_path)
     assert load_method(tmp_path).levels_ == [0.5, 0.9]
+
+
+def test_groups_by_a_column_of_categories() -> None:
+    data = from_frames(*example_tables(200), target="pollution")
+    model = Conformal(make_method("sqr", epochs=2), groups="kind").fit(data)
+    kinds = {"rural", "suburban", "urban", "industrial"}
+    assert set(model.widenings_[0.9]) <= kinds
+    with pytest.raises(SettingError, match=r"a column of categories \(.kind.\)"):
+        Conformal(make_method("sqr", epochs=2), groups="knid").fit(data)
+
+
+def test_a_net_trained_elsewhere_has_no_neighbourhood() -> None:
+    data = from_frames(*example_tables(60), target="pollution")
+    with pytest.raises(SettingError, match="trained elsewhere"):
+        Conformal.prefit(lambda x, edges: x[:, 0], data, ~data.y.isnan(), neighbourhood=True)

@@ -224,8 +224,8 @@ def _tell_read(found: Overview, data: Data) -> None:
     kind = "directed edges" if found.directed else "edges"
     say(
         f"read: {found.nodes:,} nodes ({found.labelled:,} labelled), {found.edges:,} {kind}, "
-        f"{found.features:,} features; {found.isolated:,} isolated nodes, "
-        f"{found.components:,} connected components"
+        f"{found.features:,} features; isolated nodes: {found.isolated:,}, connected components: "
+        f"{found.components:,}"
     )
     for line in _coded(data):
         say(f"  {line}")

@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 
 from qpignn.data.edge_table import END_NAMES
 from qpignn.data.frames import from_frames, network_frames
-from qpignn.errors import ReadError, listed
+from qpignn.errors import ReadError, listed, near_names
 
 BLANKS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A"]
 PARQUET = (".parquet", ".pq")
@@ -215,8 +215,10 @@ def _check_declared(content: bytes, graph: nx.Graph) -> None:
 
 def _check_file(path: Path) -> None:
     if not path.is_file():
+        there = path.parent.iterdir() if path.parent.is_dir() else ()
+        hint = near_names(path.name, (one.name for one in there if one.is_file()))
         raise ReadError(
-            f"{path}: expected a file, got {'a folder' if path.is_dir() else 'nothing'}"
+            f"{path}: expected a file, got {'a folder' if path.is_dir() else 'nothing'}{hint}"
         )
 
 

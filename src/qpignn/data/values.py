@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from qpignn.errors import GraphError, listed
+from qpignn.errors import GraphError, listed, near_names
 
 Floats = npt.NDArray[np.float64]
 
@@ -55,7 +55,7 @@ def need_columns(kind: str, frame: pd.DataFrame, wanted: Sequence[str]) -> None:
     if missing:
         raise GraphError(
             f"the {kind} table lacks the column{'s' * (len(missing) > 1)} {listed(missing)}; "
-            f"it has {listed(frame.columns, most=12)}"
+            f"it has {listed(frame.columns, most=12)}{near_names(missing[0], frame.columns)}"
         )
 
 

@@ -14,6 +14,7 @@ from qpignn.diagnostics.shift import Shift
 
 SEVERITIES = ("warning", "note", "good")
 LOOSE = 0.03  # deviation of the attained coverage from one calibration to another worth a word
+FEWEST = 10  # nodes of a group worth naming
 VAGUE = 0.1  # an error bar longer than this tells little
 TELLING = 0.1  # rank correlation from which widths tell where errors are large
 
@@ -74,9 +75,10 @@ def group_findings(divisions: Sequence[Division], level: float) -> list[Finding]
                 found.append(_group_finding(division, group, level))
     if found or not divisions:
         return found
-    worst = min((one.worst for one in divisions), key=lambda group: group.coverage.too_few)
+    every = [group for one in divisions for group in one.groups if group.coverage.nodes >= FEWEST]
     text = "no group falls short of the wanted coverage beyond chance"
-    if worst.coverage.share < level:
+    worst = min(every, key=lambda group: group.coverage.too_few, default=None)
+    if worst is not None and worst.coverage.share < level:
         seen = f"{worst.coverage} of {worst.coverage.nodes:,}"
         text += f"; furthest below it: {worst.who} with {seen}"
     return [Finding("groups", "good", text)]

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from qpignn.data.graph import node_ids
 from qpignn.data.structure import UNREACHED, communities, degrees, distances
-from qpignn.errors import ArrayError
+from qpignn.errors import ArrayError, SettingError
 
 Mask = npt.NDArray[np.bool_]
 MOST = 12  # groups a page can show; the others are put together
@@ -124,6 +124,11 @@ def by_column(name: str, values: Any, judged: Mask) -> Grouping:
     else:
         blank = column.isna()
         words = ["blank" if none else _plain(v) for v, none in zip(column, blank, strict=True)]
+        if len(set(words)) > max(MOST, len(words) // 2):
+            raise SettingError(
+                f"by: expected a column with values that several nodes share, got {name!r} with "
+                f"{len(set(words)):,} different ones on {len(words):,} nodes"
+            )
         found = by_word(name, words, judged, f"nodes with {name} = {{}}")
     return replace(found, column=True)
 

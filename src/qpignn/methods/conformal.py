@@ -109,6 +109,11 @@ class Conformal(IntervalMethod):
         data = check_graph(data)
         made = cls(Prefit(model, confidence_level), **settings)
         made.check_settings()
+        if made.neighbourhood:
+            raise SettingError(
+                "neighbourhood: expected a method fitted here, whose misses on its own nodes are "
+                "known, got a net trained elsewhere; leave it out"
+            )
         made.method_ = Prefit(model, confidence_level).fit(data)
         made.history_ = made.method_.history_
         nodes = as_mask(calibration_mask, data.x.shape[0]) & ~data.y.isnan()
@@ -117,6 +122,10 @@ class Conformal(IntervalMethod):
         made._calibrate(data, nodes, torch.zeros_like(nodes))
         made.fitted_ = made._fitted_on(data)
         return made
+
+    def free_levels(self) -> tuple[float, ...]:
+        """Those of the method inside."""
+        return self.method.free_levels()
 
     @property
     def confidence_level(self) -> float | list[float]:  # type: ignore[override]

@@ -86,7 +86,11 @@ def read_description(folder: Path) -> dict[str, Any]:
     """Read and check ``model.json``."""
     path = folder / DESCRIPTION
     if not path.is_file():
-        raise ModelFileError(f"{folder}: expected a saved model with {DESCRIPTION}, got none")
+        got = "a folder without it" if folder.is_dir() else "no such folder"
+        raise ModelFileError(
+            f"{folder}: expected a saved model with {DESCRIPTION}, got {got}; make one with "
+            f"'qpignn fit' or save()"
+        )
     try:
         description = json.loads(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:

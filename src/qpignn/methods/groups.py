@@ -10,6 +10,7 @@ import numpy.typing as npt
 from torch import Tensor
 from torch_geometric.data import Data
 
+from qpignn.data.matrix import is_sparse
 from qpignn.data.structure import communities, degrees
 from qpignn.errors import SettingError, listed
 
@@ -30,7 +31,8 @@ def node_groups(
 
     Args:
         data: the graph.
-        kind: None (all in one), ``degree``, ``community``, or an attribute with one label a node.
+        kind: None (all in one), ``degree``, ``community``, a column of categories, or an attribute
+            with one label a node.
         judged: the nodes that decide where degree bins end, when groups are made.
         state: what an earlier call returned, when groups are found again.
     """
@@ -50,11 +52,15 @@ def node_groups(
         if judged is None and state != digest:
             raise SettingError("groups: expected the graph of the fit, got other edges")
         return np.array([f"community {label}" for label in communities(data)]), digest
+    coding = data.get("coding")
+    columns = [] if coding is None or is_sparse(data.x) else coding.category_columns
+    if kind in columns:
+        return np.array([str(label) for label in coding.categories_of(data.x.numpy(), kind)]), None
     labels = data.get(kind)
     if labels is None or len(labels) != nodes:
         raise SettingError(
-            f"groups: expected degree, community or an attribute of the graph with {nodes} labels, "
-            f"got {kind!r}; the graph has {listed(data.keys())}"
+            f"groups: expected degree, community, a column of categories ({listed(columns)}) or an "
+            f"attribute of the graph with {nodes} labels, got {kind!r}"
         )
     plain = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     return np.array([str(label) for label in plain]), None
