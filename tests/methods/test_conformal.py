@@ -172,7 +172,7 @@ def test_groups_by_degree_and_community() -> None:
     other = Data(x=data.x, edge_index=data.edge_index[:, 2:])
     with pytest.raises(SettingError, match="expected the graph of the fit"):
         node_groups(other, "community", state=state)
-    with pytest.raises(SettingError, match="expected degree, community or an attribute"):
+    with pytest.raises(SettingError, match="expected degree, community, a column of categories"):
         node_groups(data, "colour", np.ones(40, bool))
 
 

@@ -59,7 +59,8 @@ def node_groups(
     labels = data.get(kind)
     if labels is None or len(labels) != nodes:
         raise SettingError(
-            f"groups: expected degree, community, a column of categories ({listed(columns)}) or an "
+            f"groups: expected degree, community, a column of categories "
+            f"({listed(columns) or 'it has none'}) or an "
             f"attribute of the graph with {nodes} labels, got {kind!r}"
         )
     plain = labels.tolist() if hasattr(labels, "tolist") else list(labels)
