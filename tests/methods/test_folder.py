@@ -99,7 +99,9 @@ def test_a_loaded_model_knows_its_width_penalty(saved: Path) -> None:
 
 
 def test_no_model_at_all(saved: Path, tmp_path: Path) -> None:
-    with pytest.raises(ModelFileError, match=r"expected a saved model with model\.json, got none"):
+    with pytest.raises(
+        ModelFileError, match=r"expected a saved model with model\.json, got no such folder"
+    ):
         QpiGNN.load(tmp_path / "nowhere")
     (saved / "model.safetensors").unlink()
     with pytest.raises(ModelFileError, match=r"expected the file model\.safetensors, got none"):
