@@ -249,16 +249,16 @@ def test_limits_in_the_precision_of_the_targets() -> None:
 
 
 def interrupting(model: QpiGNN, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    original, calls = QpiGNN._loss, 0
+    original, calls = QpiGNN._measured, 0
 
-    def loss(self: QpiGNN, *args: Any) -> Any:
+    def measured(self: QpiGNN, *args: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls == at:
             raise KeyboardInterrupt
         return original(self, *args)
 
-    monkeypatch.setattr(QpiGNN, "_loss", loss)
+    monkeypatch.setattr(QpiGNN, "_measured", measured)
 
 
 @pytest.mark.parametrize("at", [5, 11, 15])  # in the first fit, at the second's start, within it

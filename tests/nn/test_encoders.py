@@ -109,9 +109,9 @@ def test_dropout_acts_in_training_only_and_repeats_by_seed() -> None:
 
 def test_dropout_drops_its_share_and_keeps_the_mean() -> None:
     encoder = encoder_of(1, dropout=0.25, activation="relu")
-    both = encoder._activated(torch.ones(2, 200_000))
+    both = encoder._activated(torch.ones(2, 1, 200_000))
     assert torch.equal(*both)  # members share their masks
-    dropped = both[0]
+    dropped = both[0, 0]
     assert dropped.unique().tolist() == pytest.approx([0, 4 / 3])
     assert (dropped == 0).float().mean().item() == pytest.approx(0.25, abs=0.004)  # 4 errors
     assert dropped.mean().item() == pytest.approx(1, abs=0.006)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
 from qpignn.nn.propagate import Operands, SparseMatrix
+from qpignn.nn.two_layers import TwoLayers, encode
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": nn.functional.silu,
@@ -99,12 +100,15 @@ class SageEncoder(nn.Module):
             SageLayer(members, before, after, generator) for before, after in pairwise(widths)
         )
         self.activation = ACTIVATIONS[activation]
+        self.activation_name = activation
         self.dropout = dropout
         self.drop_whole_units = False  # a unit at all nodes at once, not at each by itself
         self.generator = generator
 
     def forward(self, graph: Operands) -> Tensor:
         """Return (members, graph.rows, hidden)."""
+        if len(self.layers) == 2 and torch.is_grad_enabled():
+            return encode(self.written_out(graph))
         first, *rest = self.layers
         assert isinstance(first, SageLayer)
         hidden = self._activated(first.on_features(graph))
@@ -113,18 +117,35 @@ class SageEncoder(nn.Module):
             hidden = self._activated(layer(hidden, mean))
         return hidden if hidden.shape[1] == graph.rows else hidden[:, : graph.rows]
 
+    def written_out(self, graph: Operands, *, reuse: bool = False) -> TwoLayers:
+        """Return this encoder's two layers on a graph, with their gradient written out."""
+        weights = [
+            cast(Tensor, getattr(layer, name))
+            for layer in self.layers
+            for name in ("neighbour", "bias", "root")
+        ]
+        return TwoLayers(weights, graph, self.activation_name, self.kept_units, reuse=reuse)
+
     def _activated(self, hidden: Tensor) -> Tensor:
         hidden = self.activation(hidden)
+        kept = self.kept_units(hidden)
+        return hidden if kept is None else hidden * kept
+
+    def kept_units(self, hidden: Tensor) -> Tensor | None:
+        """Draw dropout's mask for (…, nodes, units): 0, or what keeps the mean; None if off.
+
+        It has the shape (nodes, units), or (units,) where units are dropped at all nodes at once.
+        """
         if not self.training or self.dropout == 0:
-            return hidden
+            return None
         # one mask for all members, and one random byte a unit: a fifth of the time of a draw a
         # unit, at shares of 1/256
-        shape = hidden.shape[2 if self.drop_whole_units else 1 :]
+        shape = hidden.shape[-1 if self.drop_whole_units else -2 :]
         dropped = min(round(self.dropout * 256), 255)
         words = torch.empty(-(-shape.numel() // 8), dtype=torch.int64)
         words.random_(-(2**63), None, generator=self.generator)
         kept = words.view(torch.uint8)[: shape.numel()].view(shape) >= dropped
-        return hidden * (kept.to(hidden.dtype) * (256 / (256 - dropped)))
+        return kept.to(hidden.dtype) * (256 / (256 - dropped))
 
 
 def uniform_parameter(

@@ -59,6 +59,7 @@ class IntervalHead(LinearHead):
         sides = 1 if symmetric else 2
         super().__init__(hidden, 1 + sides * levels, generator=generator, members=members)
         self.positive = POSITIVE[positive]
+        self.positive_name = positive
         self.sides = sides
 
     def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -41,6 +41,8 @@ class SparseMatrix:
         rows = self._backward if transposed else self._forward
         if dense.dim() == 2:
             return rows.times(dense)
+        if len(dense) == 1:
+            return rows.times(dense[0]).unsqueeze(0)
         # one by one: what stays in the cache is one member's, not all
         return torch.stack([rows.times(part) for part in dense])
 

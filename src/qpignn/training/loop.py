@@ -23,10 +23,19 @@ class Measured:
         loss: to be minimised.
         shown: returns the share of training nodes covered and their mean width; called after the
             step, outside the gradient.
+        gradient: fills in the weights' gradients, where autograd is not to do it.
     """
 
     loss: Tensor
     shown: Callable[[], tuple[float, float]]
+    gradient: Callable[[], None] | None = None
+
+    def backward(self) -> None:
+        """Fill in the gradients of the weights."""
+        if self.gradient is None:
+            self.loss.backward()  # type: ignore[no-untyped-call]
+        else:
+            self.gradient()
 
 
 @dataclass(frozen=True)
@@ -88,7 +97,7 @@ def train(
                 weights.clear_gradient()
                 measured = measure()
                 _check_finite("loss", measured.loss.item(), epoch, settings)
-                measured.loss.backward()  # type: ignore[no-untyped-call]
+                measured.backward()
                 weights.step()
                 _record(history, measured)
                 history.best_epoch = epoch if held_out_score is None else history.best_epoch

@@ -1,0 +1,173 @@
+"""Two GraphSAGE layers with their gradient written out.
+
+The numbers of :class:`qpignn.nn.encoders.SageEncoder`, which uses this for nets of two layers while
+training. On a graph of a thousand nodes a step is mostly autograd's bookkeeping; here there is one
+node of it, or none where the caller works without autograd and gives the places for the gradients.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from qpignn.nn.propagate import Operands, SparseMatrix
+
+aten = torch.ops.aten
+ACTIVATIONS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor, Tensor], Any]]] = {
+    "silu": (
+        aten.silu.default,
+        lambda gradient, z: aten.silu_backward.grad_input(gradient, z, grad_input=gradient),
+    ),
+    "relu": (
+        torch.relu_,
+        lambda gradient, z: aten.threshold_backward.grad_input(gradient, z, 0, grad_input=gradient),
+    ),
+}
+"""What follows a layer, and its gradient (in place) from what went in; for ReLU, what came out."""
+
+Mask = Callable[[Tensor], Tensor | None]
+
+
+class TwoLayers:
+    """Forward and backward through two layers on one graph.
+
+    A single member is computed with matrices of two dimensions, which are quicker.
+
+    Args:
+        weights: neighbour, bias and root of the first layer, then of the second.
+        graph: what they run on.
+        activation: its name.
+        mask: draws dropout's mask for hidden vectors, or returns None.
+        reuse: whether every pass writes over the numbers of the last one; for callers that go
+            backward before they go forward again.
+    """
+
+    def __init__(
+        self,
+        weights: Sequence[Tensor],
+        graph: Operands,
+        activation: str,
+        mask: Mask,
+        *,
+        reuse: bool = False,
+    ) -> None:
+        self.weights, self.graph, self.mask, self.reuse = weights, graph, mask, reuse
+        self.activate, self.deactivate = ACTIVATIONS[activation]
+        self.single = len(weights[0]) == 1
+        self.add = torch.addmm if self.single else torch.baddbmm
+        self.times = torch.mm if self.single else torch.bmm
+        self.places: dict[str, Tensor] = {}
+        self.bare: Sequence[Tensor] | None = None
+        self.bare_out: Sequence[Tensor] | None = None
+
+    def forward(self) -> Tensor:
+        """Return hidden vectors of the wanted nodes, (members, rows, hidden)."""
+        if not self.reuse or self.bare is None:
+            self.bare = self._bare(self.weights)
+        graph, (*first, neighbour, bias, root) = self.graph, self.bare
+        self.z1 = self._projected(*first)
+        h1, self.kept1 = self._activated(self.z1)
+        self.around = graph.mean_top.multiply(h1)
+        self.own = h1[..., : graph.rows, :]
+        z2 = self._added("z2", bias, self.around, neighbour)
+        self.z2 = self.add(z2, self.own, root, out=z2)
+        hidden, self.kept2 = self._activated(self.z2)
+        return hidden.unsqueeze(0) if self.single else hidden
+
+    def backward(self, gradient: Tensor, out: Sequence[Tensor]) -> None:
+        """Write the gradients of the weights into ``out``, from that of the hidden vectors."""
+        rows, out = self.graph.rows, self._bare_places(out)
+        assert self.bare is not None
+        *_, neighbour, _, root = self.bare
+        to_z2 = self._bare([gradient if self.reuse else gradient.clone()])[0]
+        self._deactivate(to_z2, self.z2, self.kept2)
+        self.times(self.around.mT, to_z2, out=out[3])
+        torch.sum(to_z2, -2, keepdim=True, out=out[4])
+        self.times(self.own.mT, to_z2, out=out[5])
+        back = self._multiplied("back", to_z2, neighbour.mT)
+        to_h1 = self.graph.mean_top.multiply(back, transposed=True)
+        top = to_h1[..., :rows, :]
+        self.add(top, to_z2, root.mT, out=top)
+        self._deactivate(to_h1, self.z1, self.kept1)
+        torch.sum(to_h1, -2, keepdim=True, out=out[1])
+        self._to_features(to_h1, out[0], out[2])
+
+    def _bare(self, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Leave out the axis of members where there is one only."""
+        return [tensor[0] for tensor in tensors] if self.single else tensors
+
+    def _bare_places(self, out: Sequence[Tensor]) -> Sequence[Tensor]:
+        if not self.reuse or self.bare_out is None:
+            self.bare_out = self._bare(out)
+        return self.bare_out
+
+    def _projected(self, neighbour: Tensor, bias: Tensor, root: Tensor) -> Tensor:
+        x = self.graph.features
+        if isinstance(x, SparseMatrix):  # project first: A·(X·N), never A·X
+            z = self.graph.mean.multiply(x.multiply(neighbour))
+            return z.add_(x.multiply(root).add_(bias))
+        weights = torch.cat([neighbour, root], dim=-2)
+        return self._added(
+            "z1", bias, x if self.single else x.expand(len(weights), -1, -1), weights
+        )
+
+    def _to_features(self, to_z1: Tensor, neighbour: Tensor, root: Tensor) -> None:
+        x, columns = self.graph.features, self.graph.columns
+        if isinstance(x, SparseMatrix):
+            root.copy_(x.multiply(to_z1, transposed=True))
+            around = self.graph.mean.multiply(to_z1, transposed=True)
+            neighbour.copy_(x.multiply(around, transposed=True))
+        else:
+            both = x.mT @ to_z1
+            neighbour.copy_(both[..., :columns, :])
+            root.copy_(both[..., columns:, :])
+
+    def _added(self, name: str, bias: Tensor, left: Tensor, right: Tensor) -> Tensor:
+        found: Tensor = self.add(bias, left, right, out=self._place(name, left, right))
+        return found
+
+    def _multiplied(self, name: str, left: Tensor, right: Tensor) -> Tensor:
+        found: Tensor = self.times(left, right, out=self._place(name, left, right))
+        return found
+
+    def _place(self, name: str, left: Tensor, right: Tensor) -> Tensor | None:
+        """Return where a product goes: always the same memory, where that may be."""
+        if not self.reuse:
+            return None
+        if name not in self.places:
+            self.places[name] = left.new_empty((*left.shape[:-1], right.shape[-1]))
+        return self.places[name]
+
+    def _activated(self, z: Tensor) -> tuple[Tensor, Tensor | None]:
+        hidden = self.activate(z)
+        kept = self.mask(hidden)
+        return (hidden, None) if kept is None else (hidden * kept, kept)
+
+    def _deactivate(self, gradient: Tensor, z: Tensor, kept: Tensor | None) -> None:
+        """Turn the gradient of what came out into that of what went in, in place."""
+        if kept is not None:
+            gradient.mul_(kept)
+        self.deactivate(gradient, z)
+
+
+class _Encoded(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, layers: TwoLayers, *weights: Tensor) -> Tensor:
+        ctx.layers = layers
+        return layers.forward()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        layers = ctx.layers
+        found = [torch.empty_like(weight) for weight in layers.weights]
+        layers.backward(gradient, found)
+        return None, *found
+
+
+def encode(layers: TwoLayers) -> Tensor:
+    """Run two layers as one step of autograd."""
+    hidden: Tensor = _Encoded.apply(layers, *layers.weights)  # type: ignore[no-untyped-call]
+    return hidden

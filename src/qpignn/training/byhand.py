@@ -1,0 +1,113 @@
+"""A training step of QpiGNN's default net with the gradient written out: no autograd at all.
+
+Encoder, head and joint loss are those of the plain path, in an order that keeps what the gradient
+needs. With r = y − ŷ, half-widths d₋ and d₊, B = 1[r < −d₋], A = 1[r > d₊] and a node's share s of
+the mean, the joint loss (as printed) moves ŷ by s·(B − A), d₋ by s·(λ − B) and d₊ by s·(λ − A), and
+its terms with a gradient add up to those moves times −r, d₋ and d₊. ``tests/training`` holds this
+to the numbers of the plain path and of autograd.
+"""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+
+from qpignn.nn.encoders import SageEncoder
+from qpignn.nn.heads import IntervalHead
+from qpignn.nn.propagate import Operands
+
+aten = torch.ops.aten
+POSITIVE: dict[str, tuple[Any, Any]] = {
+    "softplus": (
+        aten.softplus.default,
+        lambda gradient, raw, _: aten.softplus_backward.default(gradient, raw, 1, 20),
+    ),
+    "sigmoid": (
+        aten.sigmoid.default,
+        lambda gradient, _, out: aten.sigmoid_backward.default(gradient, out),
+    ),
+}
+
+
+class ByHand:
+    """Loss and gradient of nets on one graph.
+
+    Args:
+        encoder, head: the net; two layers.
+        graph: its operands.
+        y: (rows,) targets, in the net's units.
+        weight: (members, rows), or None for all alike.
+        levels, prices: (levels, 1): wanted coverages, and λ of each.
+        anchored: whether the value also counts as the interval of level 0, at λ = 1/2.
+    """
+
+    def __init__(
+        self,
+        encoder: SageEncoder,
+        head: IntervalHead,
+        graph: Operands,
+        y: Tensor,
+        weight: Tensor | None,
+        *,
+        levels: Tensor,
+        prices: Tensor,
+        anchored: bool,
+    ) -> None:
+        self.layers = encoder.written_out(graph, reuse=True)
+        self.head, self.y, self.levels, self.anchored = head, y, levels, anchored
+        # the axes of what the head says: outputs, members, nodes
+        self.prices = prices.unsqueeze(-1)
+        share = torch.full((1, len(y)), 1 / len(y), dtype=y.dtype)
+        self.share = share if weight is None else weight / weight.sum(dim=-1, keepdim=True)
+        self.positive, self.positive_backward = POSITIVE[head.positive_name]
+
+    @torch.inference_mode()
+    def forward(self) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
+        """Return the loss, and what the head says: value, half-widths below and above."""
+        head, share = self.head, self.share
+        self.hidden = self.layers.forward()
+        self.raw = torch.baddbmm(head.bias, head.weight, self.hidden.mT).transpose(0, 1)
+        self.steps = self.positive(self.raw[1:])
+        parts = self.steps.chunk(head.sides)
+        sides = [part.cumsum(dim=0) if len(part) > 1 else part for part in parts]
+        value, below, above = self.raw[0], sides[0], sides[-1]
+        off = self.y - value
+        under, over = torch.empty_like(below), torch.empty_like(above)
+        torch.lt(off, below.neg(), out=under)
+        torch.gt(off, above, out=over)
+        missed = ((under + over) * share).sum(dim=-1)
+        self.to_value = (under - over).mul_(share).sum(dim=0)
+        self.to_below = torch.sub(self.prices, under, out=under).mul_(share)
+        self.to_above = torch.sub(self.prices, over, out=over).mul_(share)
+        loss = (1 - missed).sub_(self.levels).square_().sum()
+        if self.anchored:
+            moved = off.sign().mul_(share)
+            loss += (1 - moved.abs().sum(dim=-1)).square_().sum()
+            self.to_value.sub_(moved)
+        loss -= (off * self.to_value).sum()
+        loss += (below * self.to_below).sum() + (above * self.to_above).sum()
+        return loss, (value, below, above)
+
+    @torch.inference_mode()
+    def backward(self) -> None:
+        """Fill in the gradients of all weights."""
+        head = self.head
+        to_raw = torch.empty_like(self.raw)
+        to_raw[0] = self.to_value
+        if head.sides == 1:
+            to_steps = _undo_cumsum(self.to_below.add_(self.to_above))
+        else:
+            to_steps = torch.cat([_undo_cumsum(self.to_below), _undo_cumsum(self.to_above)])
+        to_raw[1:] = self.positive_backward(to_steps, self.raw[1:], self.steps)
+        by_member = to_raw.transpose(0, 1)
+        torch.bmm(by_member, self.hidden, out=cast(Tensor, head.weight.grad))
+        torch.sum(by_member, 2, keepdim=True, out=cast(Tensor, head.bias.grad))
+        places = [cast(Tensor, weight.grad) for weight in self.layers.weights]
+        self.layers.backward(torch.bmm(by_member.mT, head.weight), places)
+
+
+def _undo_cumsum(gradient: Tensor) -> Tensor:
+    """Gradient of a running sum over levels: what all later ones get."""
+    return gradient.flip(0).cumsum(dim=0).flip(0) if len(gradient) > 1 else gradient

@@ -1,0 +1,123 @@
+"""The written-out step against autograd, in float64, for every shape of net it is used for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from qpignn.methods.net import Seen
+from qpignn.methods.qpignn import QpiGNN
+from qpignn.nn.encoders import SageEncoder
+from qpignn.nn.propagate import Operands, SparseMatrix
+from qpignn.training.weights import FlatWeights
+
+
+def graph(sparse: bool = False, seed: int = 0) -> Data:
+    draw = torch.Generator().manual_seed(seed)
+    edges = torch.randint(0, 40, (2, 150), generator=draw)
+    x = torch.randn(40, 6, generator=draw, dtype=torch.float64)
+    if sparse:
+        x = (x * (x > 0)).to_sparse_csr()
+    return Data(x=x, edge_index=edges, y=torch.randn(40, generator=draw, dtype=torch.float64))
+
+
+def prepared(data: Data, settings: dict[str, Any]) -> tuple[QpiGNN, Seen]:
+    method = QpiGNN(dtype="float64", hidden=8, seed=3, **settings)
+    given = torch.arange(40) < 30
+    method._fit_scalers(data, given)
+    seen = method._see(data, given, method._held_out(data, given))
+    method.lambda_width_ = method._price()
+    method.net_ = method._new_net(seen.graph.columns).train()
+    return method, seen
+
+
+def by_autograd(encoder: SageEncoder, graph: Operands) -> torch.Tensor:
+    """Two layers in plain torch with dense matrices: every gradient is autograd's own."""
+    mean = graph.mean.multiply(torch.eye(40, dtype=torch.float64))
+    x = graph.features
+    if isinstance(x, SparseMatrix):
+        x = x.multiply(torch.eye(x.shape[1], dtype=torch.float64))
+    else:
+        x = x[:, graph.columns :]
+    act = {"silu": torch.nn.functional.silu, "relu": torch.relu}[encoder.activation_name]
+    hidden = x
+    for layer in encoder.layers:
+        hidden = act(mean @ hidden @ layer.neighbour + hidden @ layer.root + layer.bias)
+        rows = graph.rows if layer is encoder.layers[-1] else len(mean)
+        hidden = hidden[:, :rows]
+        kept = encoder.kept_units(hidden)
+        hidden = hidden if kept is None else hidden * kept
+    return hidden
+
+
+def step(data: Data, settings: dict[str, Any], *, by_hand: bool) -> tuple[float, torch.Tensor, Any]:
+    method, seen = prepared(data, settings)
+    weight = seen.weight * ~seen.held_out
+    weights = FlatWeights(method.net_.parameters(), 0.1, 0.0)
+    weights.clear_gradient()
+    if by_hand:
+        measure = method._by_hand(seen, weight)
+        assert measure is not None
+        measured = measure()
+    else:
+        hidden = by_autograd(method.net_.encoder, seen.graph)
+        measured = method._loss(method.net_.head(hidden), seen.y, weight)
+    measured.backward()
+    return measured.loss.item(), weights.gradient, measured.shown()
+
+
+SHAPES = [
+    {},
+    {"activation": "relu"},
+    {"dropout": 0.0},
+    {"confidence_level": [0.6, 0.7, 0.95]},
+    {"lambda_width": 0.05},
+    {"lambda_width": 0.05, "activation": "relu", "half_width": "sigmoid", "members": 5},
+    {"tails": "symmetric"},
+]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("settings", SHAPES, ids=str)
+def test_the_same_loss_and_gradient(settings: dict[str, Any], sparse: bool) -> None:
+    data = graph(sparse)
+    plain = step(data, settings, by_hand=False)
+    fast = step(data, settings, by_hand=True)
+    assert fast[0] == pytest.approx(plain[0], rel=1e-12)
+    assert plain[1].abs().max() > 0
+    torch.testing.assert_close(fast[1], plain[1], rtol=1e-10, atol=1e-13)
+    assert fast[2] == pytest.approx(plain[2], rel=1e-12)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("activation", ["silu", "relu"])
+def test_the_encoder_alone(activation: str, sparse: bool) -> None:
+    method, seen = prepared(graph(sparse), {"activation": activation, "dropout": 0.3})
+    encoder = method.net_.encoder
+    found = []
+    for run in (encoder, lambda operands: by_autograd(encoder, operands)):
+        encoder.generator.manual_seed(1)
+        hidden = run(seen.graph)
+        upstream = torch.linspace(-1, 1, hidden.numel(), dtype=torch.float64).view_as(hidden)
+        found.append([hidden, *torch.autograd.grad(hidden, list(encoder.parameters()), upstream)])
+    for ours, wanted in zip(*found, strict=True):
+        torch.testing.assert_close(ours, wanted, rtol=1e-10, atol=1e-12)
+
+
+def test_a_whole_fit_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = graph()
+    fast = QpiGNN(dtype="float64", epochs=30).fit(data).predict_interval(data)
+    monkeypatch.setattr(QpiGNN, "_by_hand", lambda *_: None)
+    plain = QpiGNN(dtype="float64", epochs=30).fit(data).predict_interval(data)
+    torch.testing.assert_close(
+        torch.tensor(fast.lower), torch.tensor(plain.lower), rtol=1e-6, atol=1e-8
+    )
+
+
+@pytest.mark.parametrize("settings", [{"layers": 3}, {"lambda_width": 0.1, "width": "l2"}])
+def test_other_nets_take_the_plain_way(settings: dict[str, Any]) -> None:
+    method, seen = prepared(graph(), settings)
+    assert method._by_hand(seen, None) is None
