@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
 
+from qpignn import make_method
 from qpignn.methods.net import Seen
 from qpignn.methods.qpignn import QpiGNN
 from qpignn.nn.encoders import SageEncoder
@@ -121,3 +123,16 @@ def test_a_whole_fit_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_other_nets_take_the_plain_way(settings: dict[str, Any]) -> None:
     method, seen = prepared(graph(), settings)
     assert method._by_hand(seen, None) is None
+
+
+@pytest.mark.parametrize("name", ["qpignn", "ensemble:sqr", "deep_ensemble", "ensemble:bayesian"])
+def test_members_one_by_one_give_the_numbers_of_all_at_once(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = graph()
+    settings = {"dtype": "float64", "epochs": 12, "dropout": 0.2}
+    together = make_method(name, **settings).fit(data).predict_interval(data)
+    monkeypatch.setattr("qpignn.methods.members.TOGETHER", 0)
+    apart = make_method(name, **settings).fit(data).predict_interval(data)
+    np.testing.assert_allclose(apart.lower, together.lower, rtol=1e-7)
+    np.testing.assert_allclose(apart.upper, together.upper, rtol=1e-7)

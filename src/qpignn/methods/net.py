@@ -22,6 +22,7 @@ from qpignn.data.scaling import (
 from qpignn.errors import SettingError, SplitError, not_negative, one_of, whole_number
 from qpignn.intervals import check_levels
 from qpignn.methods.base import Bounds, Fitted, IntervalMethod
+from qpignn.methods.members import run_apart, run_members
 from qpignn.nn.encoders import ACTIVATIONS, SageEncoder
 from qpignn.nn.propagate import Operands, prepare
 from qpignn.objectives.joint import covered, mean_over_all, violation, width
@@ -242,7 +243,7 @@ class NetMethod(IntervalMethod):
     def _held_out_score(self, seen: Seen) -> float:
         """Winkler score of the members on the nodes each holds out, times α/2, over all levels."""
         watching = seen.held_out.any(dim=1)
-        lower, upper = (bound[:, watching] for bound in self._bounds(self.net_(seen.graph)))
+        lower, upper = (bound[:, watching] for bound in self._bounds(self._outputs(seen.graph)))
         alpha = 1 - torch.tensor(self._trained_levels(), dtype=seen.y.dtype)[:, None, None]
         price = violation(lower, upper, seen.y.expand_as(lower)) + alpha / 2 * width(lower, upper)
         return float(mean_over_all(price, (seen.weight * seen.held_out)[watching]).mean())
@@ -258,7 +259,10 @@ class NetMethod(IntervalMethod):
         return Bounds(prediction, lower, upper, None if share is None else share * (upper - lower))
 
     def _outputs(self, graph: Operands) -> Any:
-        """Run the trained net."""
+        """Run the net, as it stands."""
+        members = self._members()
+        if not self.net_.training and run_apart(graph, members, self.hidden):
+            return run_members(self.net_, graph, members)
         return self.net_(graph)
 
     def _range(self) -> tuple[float, float]:

@@ -12,13 +12,14 @@ from torch import Tensor, nn
 from qpignn.errors import SettingError, SplitError, one_of, real_number, whole_number
 from qpignn.intervals import check_levels
 from qpignn.methods.base import Fitted
+from qpignn.methods.members import run_apart
 from qpignn.methods.net import Seen, fold_turns
 from qpignn.methods.selfcalibrating import Outputs, SelfCalibrating
 from qpignn.nn.encoders import SageEncoder
 from qpignn.nn.heads import POSITIVE, IntervalHead
 from qpignn.objectives.joint import VIOLATIONS, WIDTHS, covered, joint_loss, mean_over_all, width
 from qpignn.search import minimise
-from qpignn.training.byhand import ByHand
+from qpignn.training.byhand import ByHand, step_apart
 from qpignn.training.loop import Measured
 
 SEARCHED = {"all": (0.005, 0.5), "product": (0.005, 0.5), "violated": (0.1, 1.0)}
@@ -228,23 +229,35 @@ class QpiGNN(SelfCalibrating):
             return None
         assert isinstance(head, IntervalHead)
         levels, prices = self._prices(seen.y.dtype)
-        step = ByHand(
-            encoder,
-            head,
-            seen.graph,
-            seen.y,
-            weight,
-            levels=levels,
-            prices=prices,
-            anchored=self._calibrates(),
-        )
+        members = self._members()
+        apart = run_apart(seen.graph, members, self.hidden)
+        parts = [slice(i, i + 1) for i in range(members)] if apart else [None]
+        steps = [
+            ByHand(
+                encoder,
+                head,
+                seen.graph,
+                seen.y,
+                weight,
+                levels=levels,
+                prices=prices,
+                anchored=self._calibrates(),
+                members=part,
+            )
+            for part in parts
+        ]
 
-        def measure() -> Measured:
-            loss, outputs = step.forward()
+        def together() -> Measured:
+            loss, outputs = steps[0].forward()
             shown = self._measured(loss, outputs, seen.y, weight).shown
-            return Measured(loss, shown, step.backward)
+            return Measured(loss, shown, steps[0].backward)
 
-        return measure
+        def one_by_one() -> Measured:
+            loss, outputs = step_apart(steps, encoder.generator)
+            shown = self._measured(loss, outputs, seen.y, weight).shown
+            return Measured(loss, shown, lambda: None)
+
+        return one_by_one if apart else together
 
     def _loss(self, outputs: Outputs, y: Tensor, weight: Tensor | None) -> Measured:
         lower, upper = self._bounds(outputs)

@@ -117,13 +117,18 @@ class SageEncoder(nn.Module):
             hidden = self._activated(layer(hidden, mean))
         return hidden if hidden.shape[1] == graph.rows else hidden[:, : graph.rows]
 
-    def written_out(self, graph: Operands, *, reuse: bool = False) -> TwoLayers:
-        """Return this encoder's two layers on a graph, with their gradient written out."""
-        weights = [
-            cast(Tensor, getattr(layer, name))
-            for layer in self.layers
-            for name in ("neighbour", "bias", "root")
-        ]
+    def sage_weights(self) -> list[Tensor]:
+        """Return neighbour, bias and root of every layer."""
+        names = ("neighbour", "bias", "root")
+        return [cast(Tensor, getattr(layer, name)) for layer in self.layers for name in names]
+
+    def written_out(
+        self, graph: Operands, *, reuse: bool = False, part: slice | None = None
+    ) -> TwoLayers:
+        """Return two layers on a graph, with their gradient written out, for some members."""
+        weights = self.sage_weights()
+        if part is not None:
+            weights = [weight[part] for weight in weights]
         return TwoLayers(weights, graph, self.activation_name, self.kept_units, reuse=reuse)
 
     def _activated(self, hidden: Tensor) -> Tensor:

@@ -95,6 +95,10 @@ class TwoLayers:
         torch.sum(to_h1, -2, keepdim=True, out=out[1])
         self._to_features(to_h1, out[0], out[2])
 
+    def forget(self) -> None:
+        """Give back the memory of the last pass."""
+        del self.z1, self.around, self.own, self.z2, self.kept1, self.kept2
+
     def _bare(self, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
         """Leave out the axis of members where there is one only."""
         return [tensor[0] for tensor in tensors] if self.single else tensors

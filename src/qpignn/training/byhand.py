@@ -9,6 +9,7 @@ to the numbers of the plain path and of autograd.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import torch
@@ -17,6 +18,7 @@ from torch import Tensor
 from qpignn.nn.encoders import SageEncoder
 from qpignn.nn.heads import IntervalHead
 from qpignn.nn.propagate import Operands
+from qpignn.nn.two_layers import TwoLayers
 
 aten = torch.ops.aten
 POSITIVE: dict[str, tuple[Any, Any]] = {
@@ -41,6 +43,7 @@ class ByHand:
         weight: (members, rows), or None for all alike.
         levels, prices: (levels, 1): wanted coverages, and λ of each.
         anchored: whether the value also counts as the interval of level 0, at λ = 1/2.
+        members: those of the net that this step is for; by default all of them, at once.
     """
 
     def __init__(
@@ -54,21 +57,33 @@ class ByHand:
         levels: Tensor,
         prices: Tensor,
         anchored: bool,
+        members: slice | None = None,
     ) -> None:
-        self.layers = encoder.written_out(graph, reuse=True)
-        self.head, self.y, self.levels, self.anchored = head, y, levels, anchored
+        self.encoder, self.head, self.graph = encoder, head, graph
+        self.y, self.levels, self.anchored = y, levels, anchored
+        self.members = members or slice(None)
+        self.alone = members is not None
+        self.layers: TwoLayers | None = None
         # the axes of what the head says: outputs, members, nodes
         self.prices = prices.unsqueeze(-1)
         share = torch.full((1, len(y)), 1 / len(y), dtype=y.dtype)
-        self.share = share if weight is None else weight / weight.sum(dim=-1, keepdim=True)
+        if weight is not None:
+            share = (weight / weight.sum(dim=-1, keepdim=True))[self.members]
+        self.share = share
         self.positive, self.positive_backward = POSITIVE[head.positive_name]
 
     @torch.inference_mode()
     def forward(self) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
         """Return the loss, and what the head says: value, half-widths below and above."""
         head, share = self.head, self.share
+        if self.layers is None:  # now that the weights are where the optimiser wants them
+            chosen = self.members
+            self.layers = self.encoder.written_out(self.graph, reuse=not self.alone, part=chosen)
+            self.weight, self.bias = head.weight[chosen], head.bias[chosen]
+            weights = [*self.encoder.sage_weights(), head.weight, head.bias]
+            self.places = [cast(Tensor, weight.grad)[chosen] for weight in weights]
         self.hidden = self.layers.forward()
-        self.raw = torch.baddbmm(head.bias, head.weight, self.hidden.mT).transpose(0, 1)
+        self.raw = torch.baddbmm(self.bias, self.weight, self.hidden.mT).transpose(0, 1)
         self.steps = self.positive(self.raw[1:])
         parts = self.steps.chunk(head.sides)
         sides = [part.cumsum(dim=0) if len(part) > 1 else part for part in parts]
@@ -102,12 +117,39 @@ class ByHand:
             to_steps = torch.cat([_undo_cumsum(self.to_below), _undo_cumsum(self.to_above)])
         to_raw[1:] = self.positive_backward(to_steps, self.raw[1:], self.steps)
         by_member = to_raw.transpose(0, 1)
-        torch.bmm(by_member, self.hidden, out=cast(Tensor, head.weight.grad))
-        torch.sum(by_member, 2, keepdim=True, out=cast(Tensor, head.bias.grad))
-        places = [cast(Tensor, weight.grad) for weight in self.layers.weights]
-        self.layers.backward(torch.bmm(by_member.mT, head.weight), places)
+        *places, to_weight, to_bias = self.places
+        torch.bmm(by_member, self.hidden, out=to_weight)
+        torch.sum(by_member, 2, keepdim=True, out=to_bias)
+        assert self.layers is not None
+        self.layers.backward(torch.bmm(by_member.mT, self.weight), places)
+
+    def forget(self) -> None:
+        """Give back the memory of the last pass."""
+        del self.hidden, self.raw, self.steps, self.to_value, self.to_below, self.to_above
+        if self.layers is not None:
+            self.layers.forget()
 
 
 def _undo_cumsum(gradient: Tensor) -> Tensor:
     """Gradient of a running sum over levels: what all later ones get."""
     return gradient.flip(0).cumsum(dim=0).flip(0) if len(gradient) > 1 else gradient
+
+
+def step_apart(
+    steps: Sequence[ByHand], generator: torch.Generator
+) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
+    """Go forward and backward member by member: the memory of one, the numbers of all at once.
+
+    ``generator`` draws dropout's masks, which members share: each begins where the first did.
+    """
+    before = generator.get_state()
+    losses, said = [], []
+    for step in steps:
+        generator.set_state(before)
+        loss, outputs = step.forward()
+        step.backward()
+        step.forget()
+        losses.append(loss)
+        said.append([part.clone() for part in outputs])  # not a view of what is given back
+    value, below, above = (torch.cat(column, dim=-2) for column in zip(*said, strict=True))
+    return torch.stack(losses).sum(), (value, below, above)
