@@ -44,6 +44,11 @@ def words(shops: Path, *more: object, folder: str = "m") -> tuple[object, ...]:
     return (*files, "--ignore", "note", "--out", shops.parent / folder, *more)
 
 
+def nodes_only(shops: Path) -> tuple[object, ...]:
+    options = ("--target", "sales", "--epochs", 2, "--out", shops.parent / "m")
+    return ("fit", "--nodes", shops, *options)
+
+
 def test_it_tells_what_it_read_and_decided(qpignn: Run, shops: Path) -> None:
     done = qpignn(*words(shops, "--categorical", "zone"))
     assert done.code == 0, done.err
@@ -183,17 +188,7 @@ def test_codes_keep_their_zeros_from_file_to_file(qpignn: Run, shops: Path) -> N
 def test_a_decimal_comma(qpignn: Run, shops: Path) -> None:
     frame = pd.read_csv(shops).drop(columns="note")
     frame.to_csv(shops, index=False, sep=";", decimal=",")
-    words = (
-        "fit",
-        "--nodes",
-        shops,
-        "--target",
-        "sales",
-        "--epochs",
-        2,
-        "--out",
-        shops.parent / "m",
-    )
+    words = nodes_only(shops)
     done = qpignn(*words)
     assert done.code == 2
     assert "a decimal comma" in done.err
@@ -208,17 +203,7 @@ def test_dates_may_be_categories_if_asked(qpignn: Run, shops: Path) -> None:
     frame = pd.read_csv(shops).drop(columns="note")
     frame["when"] = np.where(np.arange(60) % 2, "2024-01", "2024-02")
     frame.to_csv(shops, index=False)
-    words = (
-        "fit",
-        "--nodes",
-        shops,
-        "--target",
-        "sales",
-        "--epochs",
-        2,
-        "--out",
-        shops.parent / "m",
-    )
+    words = nodes_only(shops)
     done = qpignn(*words)
     assert (done.code, "got dates" in done.err, "--ignore" in done.err) == (2, True, True)
     assert qpignn(*words, "--categorical", "when").code == 0
