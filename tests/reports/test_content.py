@@ -14,7 +14,8 @@ from torch_geometric.data import Data
 from qpignn import Conformal, QpiGNN, example_tables, from_frames, make_method, split_nodes
 from qpignn.intervals import Intervals
 from qpignn.metrics import summary
-from qpignn.reports.content import TABLE_NODES, examine, page_content, write_report
+from qpignn.reports.content import examine, page_content, write_report
+from qpignn.reports.rows import TABLE_NODES
 
 Visit = Callable[..., Any]
 

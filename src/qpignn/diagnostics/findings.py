@@ -10,11 +10,11 @@ from scipy.stats import binomtest
 
 from qpignn.calibration import enough_for
 from qpignn.diagnostics.coverage import RARE, Coverage, Division, Group, holm, percent
+from qpignn.diagnostics.grouping import FEWEST
 from qpignn.diagnostics.shift import Shift
 
 SEVERITIES = ("warning", "note", "good")
 LOOSE = 0.03  # deviation of the attained coverage from one calibration to another worth a word
-FEWEST = 10  # nodes of a group worth naming
 VAGUE = 0.1  # an error bar longer than this tells little
 TELLING = 0.1  # rank correlation from which widths tell where errors are large
 

@@ -18,7 +18,7 @@ from qpignn.errors import ArrayError, SettingError
 
 Mask = npt.NDArray[np.bool_]
 MOST = 12  # groups a page can show; the others are put together
-FEWEST = 10  # judged nodes a community needs to stand alone
+FEWEST = 10  # judged nodes a community needs to stand alone, and a group to be named
 FIFTHS = (0.2, 0.4, 0.6, 0.8)
 DEGREE_SHARES = (0.25, 0.5, 0.75, 0.9)
 FEW_VALUES = 6  # a number with so few different values is taken as a word

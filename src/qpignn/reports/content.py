@@ -11,27 +11,23 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from torch_geometric.data import Data
 
 from qpignn import __version__
-from qpignn.data.graph import check_graph, given_nodes, labelled, node_ids, test_nodes
-from qpignn.data.structure import degrees, overview
+from qpignn.data.graph import check_graph, given_nodes, labelled, test_nodes
+from qpignn.data.structure import overview
 from qpignn.diagnostics.coverage import percent
 from qpignn.diagnostics.diagnosis import Diagnosis, diagnose
 from qpignn.diagnostics.findings import VAGUE
 from qpignn.files import replace_file
-from qpignn.intervals import Floats, Intervals
+from qpignn.intervals import Intervals
 from qpignn.methods.base import IntervalMethod
 from qpignn.metrics import summary
-from qpignn.randomness import numpy_rng
 from qpignn.reports.layout import graph_drawing
-from qpignn.reports.markup import rounded
+from qpignn.reports.markup import number, rounded
 from qpignn.reports.page import render_page
+from qpignn.reports.rows import band_content, listed_nodes, nodes_content
 
-GIVEN, HELD_OUT, UNLABELLED, UNUSED = range(4)
-BAND_NODES = 400
-TABLE_NODES = 100_000
 PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "pandas")
 ABOUT = {
     "degree": "How many neighbours a node has.",
@@ -112,7 +108,7 @@ def page_content(
 ) -> dict[str, Any]:
     """Return everything the page shows, for :func:`qpignn.reports.page.render_page`."""
     data, found = told.data, told.diagnosis
-    shown = _table_rows(told)
+    shown = listed_nodes(data)
     place = np.full(len(told.intervals), -1)
     place[shown] = np.arange(len(shown))
     counts = overview(data)
@@ -130,7 +126,7 @@ def page_content(
         "findings": [asdict(finding) for finding in found.findings],
         "figures": told.figures,
         "key_numbers": _key_numbers(told),
-        "band": _band(told, place),
+        "band": band_content(data, told.intervals, place),
         "calibration": [
             {"level": one.level, "coverage": one.share, "low": one.low, "high": one.high}
             for one in found.levels
@@ -140,7 +136,7 @@ def page_content(
         "errors": [asdict(one) for one in found.errors],
         "training": _training(model),
         "graph": graph_drawing(data, place),
-        "nodes": _nodes(told, shown),
+        "nodes": nodes_content(data, told.intervals, shown),
         "settings": _settings(model),
         "versions": _versions(),
         "read": _read(data),
@@ -164,7 +160,7 @@ def _sentences(told: Told, target: str) -> list[str]:
     waiting = ~labelled(told.data).numpy()
     if waiting.any():
         middle = float(np.median(intervals.width[waiting]))
-        size = f", half of them narrower than {_short(middle)}" if np.isfinite(middle) else ""
+        size = f", half of them narrower than {number(middle)}" if np.isfinite(middle) else ""
         sentences.append(f"{waiting.sum():,} nodes without a known value have intervals{size}.")
     return sentences
 
@@ -194,7 +190,7 @@ def _key_numbers(told: Told) -> list[dict[str, str]]:
                 f"± {percent(found.coverage.margin, 1)}; wanted {percent(found.confidence_level)}",
             ),
             *_width_tile(figures),
-            _tile("Typical error", _short(float(np.median(off))), "median, of the prediction"),
+            _tile("Typical error", number(float(np.median(off))), "median, of the prediction"),
             _tile("Missed", f"{found.below + found.above:,}", f"of {len(off):,} held-out nodes"),
         ]
     known = int(labelled(told.data).sum())
@@ -209,36 +205,11 @@ def _width_tile(figures: dict[str, float | None]) -> list[dict[str, str]]:
     if width is None or share is None or not np.isfinite(width):
         return []
     note = f"{percent(share, 1)} of the range of the targets given"
-    return [_tile("Mean width", _short(width), note)]
+    return [_tile("Mean width", number(width), note)]
 
 
 def _tile(label: str, value: str, note: str) -> dict[str, str]:
     return {"label": label, "value": value, "note": note}
-
-
-def _band(told: Told, place: npt.NDArray[np.int64]) -> dict[str, Any] | None:
-    """Held-out nodes by rising target; of many, some at even ranks."""
-    test = np.flatnonzero(test_nodes(told.data).numpy())
-    if not len(test):
-        return None
-    y = told.data.y.double().numpy()
-    order = test[np.argsort(y[test], kind="stable")]
-    some = order[np.unique(np.linspace(0, len(order) - 1, BAND_NODES).round().astype(int))]
-    columns = {"target": y, **_columns(told.intervals)}
-    digits = _digits(told.intervals)
-    inside = told.intervals.select(some).covers(y[some]).tolist()
-    drawn = {name: rounded(column[some], digits) for name, column in columns.items()}
-    return {
-        "node": place[some].tolist(),
-        **drawn,
-        "inside": inside,
-        "shown": len(some),
-        "of": len(test),
-    }
-
-
-def _columns(intervals: Intervals) -> dict[str, Floats]:
-    return {name: getattr(intervals, name) for name in ("prediction", "lower", "upper")}
 
 
 def _groupings(found: Diagnosis) -> list[dict[str, Any]]:
@@ -280,55 +251,6 @@ def _training(model: IntervalMethod) -> dict[str, Any] | None:
     return {**curves, "held_out": looks, **end}
 
 
-def _table_rows(told: Told) -> npt.NDArray[np.int64]:
-    """Return the nodes the table lists: all, or of very many the unlabelled ones first."""
-    nodes = len(told.intervals)
-    if nodes <= TABLE_NODES:
-        return np.arange(nodes)
-    roles = _roles(told.data)
-    order = numpy_rng(0, "report rows").permutation(nodes)
-    urgency = np.array([2, 1, 0, 3])[roles[order]]
-    chosen = order[np.argsort(urgency, kind="stable")][:TABLE_NODES]
-    return np.sort(chosen)
-
-
-def _roles(data: Data) -> npt.NDArray[np.int64]:
-    roles = np.where(given_nodes(data).numpy(), GIVEN, UNUSED)
-    roles[test_nodes(data).numpy()] = HELD_OUT
-    roles[~labelled(data).numpy()] = UNLABELLED
-    return roles
-
-
-def _nodes(told: Told, shown: npt.NDArray[np.int64]) -> dict[str, Any]:
-    data, of = told.data, len(told.intervals)
-    y = data.y.double().numpy() if data.get("y") is not None else np.full(of, np.nan)
-    columns = {**_columns(told.intervals), "target": y}
-    digits = _digits(told.intervals)
-    hits = told.intervals.covers(np.where(np.isnan(y), told.intervals.prediction, y))
-    inside = np.where(np.isnan(y), 0, np.where(hits, 1, 2))
-    note = "" if len(shown) == of else "unlabelled and held-out nodes first, the others by chance"
-    return {
-        "id": [str(name) for name in node_ids(data)[shown]],
-        "role": _roles(data)[shown].tolist(),
-        **{name: rounded(column[shown], digits) for name, column in columns.items()},
-        "inside": inside[shown].tolist(),
-        "degree": degrees(data)[shown].tolist(),
-        "shown": len(shown),
-        "of": of,
-        "note": note,
-    }
-
-
-def _digits(intervals: Intervals) -> int:
-    """How many digits numbers need so that a typical width keeps four of them."""
-    ends = np.concatenate([intervals.prediction, intervals.lower, intervals.upper])
-    size = np.abs(ends[np.isfinite(ends)]).max(initial=0.0)
-    width = intervals.width[np.isfinite(intervals.width) & (intervals.width > 0)]
-    if not len(width) or not size:
-        return 9
-    return int(np.clip(np.ceil(np.log10(size / np.median(width))) + 5, 6, 17))
-
-
 def _settings(model: IntervalMethod) -> list[list[str]]:
     settings = model.fitted_.settings
     return [["method", type(model).__name__], *([k, str(settings[k])] for k in sorted(settings))]
@@ -347,7 +269,3 @@ def _read(data: Data) -> list[list[str]]:
     ]
     names = data.get("feature_names") or []
     return [*shown, ["feature columns", ", ".join(names[:30]) + (" …" if len(names) > 30 else "")]]
-
-
-def _short(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4g}"

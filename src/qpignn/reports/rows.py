@@ -1,0 +1,96 @@
+"""The rows of the report page: which nodes are listed and drawn, and with how many digits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from torch_geometric.data import Data
+
+from qpignn.data.graph import given_nodes, labelled, node_ids, test_nodes
+from qpignn.data.structure import degrees
+from qpignn.intervals import Floats, Intervals
+from qpignn.randomness import numpy_rng
+from qpignn.reports.markup import rounded
+
+GIVEN, HELD_OUT, UNLABELLED, UNUSED = range(4)
+BAND_NODES = 400
+TABLE_NODES = 100_000
+
+
+def listed_nodes(data: Data) -> npt.NDArray[np.int64]:
+    """Return the nodes the table lists: all, or of very many the unlabelled ones first."""
+    nodes = data.x.shape[0]
+    if nodes <= TABLE_NODES:
+        return np.arange(nodes)
+    roles = _roles(data)
+    order = numpy_rng(0, "report rows").permutation(nodes)
+    urgency = np.array([2, 1, 0, 3])[roles[order]]
+    chosen = order[np.argsort(urgency, kind="stable")][:TABLE_NODES]
+    return np.sort(chosen)
+
+
+def _roles(data: Data) -> npt.NDArray[np.int64]:
+    roles = np.where(given_nodes(data).numpy(), GIVEN, UNUSED)
+    roles[test_nodes(data).numpy()] = HELD_OUT
+    roles[~labelled(data).numpy()] = UNLABELLED
+    return roles
+
+
+def nodes_content(data: Data, intervals: Intervals, shown: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Return the table: ids, roles and intervals of the listed nodes."""
+    of = len(intervals)
+    y = data.y.double().numpy() if data.get("y") is not None else np.full(of, np.nan)
+    columns = {**_columns(intervals), "target": y}
+    digits = _digits(intervals)
+    hits = intervals.covers(np.where(np.isnan(y), intervals.prediction, y))
+    inside = np.where(np.isnan(y), 0, np.where(hits, 1, 2))
+    note = "" if len(shown) == of else "unlabelled and held-out nodes first, the others by chance"
+    return {
+        "id": [str(name) for name in node_ids(data)[shown]],
+        "role": _roles(data)[shown].tolist(),
+        **{name: rounded(column[shown], digits) for name, column in columns.items()},
+        "inside": inside[shown].tolist(),
+        "degree": degrees(data)[shown].tolist(),
+        "shown": len(shown),
+        "of": of,
+        "note": note,
+    }
+
+
+def band_content(
+    data: Data, intervals: Intervals, place: npt.NDArray[np.int64]
+) -> dict[str, Any] | None:
+    """Return held-out nodes by rising target; of many, some at even ranks."""
+    test = np.flatnonzero(test_nodes(data).numpy())
+    if not len(test):
+        return None
+    y = data.y.double().numpy()
+    order = test[np.argsort(y[test], kind="stable")]
+    some = order[np.unique(np.linspace(0, len(order) - 1, BAND_NODES).round().astype(int))]
+    columns = {"target": y, **_columns(intervals)}
+    digits = _digits(intervals)
+    inside = intervals.select(some).covers(y[some]).tolist()
+    drawn = {name: rounded(column[some], digits) for name, column in columns.items()}
+    return {
+        "node": place[some].tolist(),
+        **drawn,
+        "inside": inside,
+        "shown": len(some),
+        "of": len(test),
+    }
+
+
+def _columns(intervals: Intervals) -> dict[str, Floats]:
+    return {name: getattr(intervals, name) for name in ("prediction", "lower", "upper")}
+
+
+def _digits(intervals: Intervals) -> int:
+    """How many digits numbers need so that a typical width keeps four of them."""
+    ends = np.concatenate([intervals.prediction, intervals.lower, intervals.upper])
+    size = np.abs(ends[np.isfinite(ends)]).max(initial=0.0)
+    width = intervals.width[np.isfinite(intervals.width) & (intervals.width > 0)]
+    if not len(width) or not size:
+        return 9
+    return int(np.clip(np.ceil(np.log10(size / np.median(width))) + 5, 6, 17))
