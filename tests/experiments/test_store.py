@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -28,18 +29,30 @@ def test_many_cells_at_once(tmp_path: Path) -> None:
     assert sorted(row["seed"] for row in store.get(cells).values()) == list(range(0, 1200, 100))
 
 
+RACE = """
+import multiprocessing, sys
+from qpignn.experiments.cell import Cell
+from qpignn.experiments.store import Store
+
+def write(path, start, first):
+    start.wait()
+    for seed in range(first, first + 3):
+        Store(path).put(Cell("basic", "qpignn", seed), {"s": seed})
+
+context = multiprocessing.get_context("fork")
+cells = [Cell("basic", "qpignn", seed) for seed in range(18)]
+for turn in range(8):
+    path, start = f"{sys.argv[1]}/{turn}.sqlite", context.Barrier(6)
+    writers = [context.Process(target=write, args=(path, start, 3 * i)) for i in range(6)]
+    for writer in writers: writer.start()
+    for writer in writers: writer.join()
+    assert len(Store(path).get(cells)) == 18, turn
+"""
+
+
 def test_writers_do_not_get_in_each_others_way(tmp_path: Path) -> None:
-    path = tmp_path / "r.sqlite"
-    cells = [Cell("basic", "qpignn", seed) for seed in range(40)]
-    threads = [
-        threading.Thread(target=lambda part=part: [Store(path).put(c, {"s": c.seed}) for c in part])
-        for part in (cells[:20], cells[20:])
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(Store(path).get(cells)) == 40
+    """Six processes make one new file at the same moment, eight times."""
+    subprocess.run([sys.executable, "-c", RACE, str(tmp_path)], check=True, timeout=120)
 
 
 def test_a_file_that_is_something_else(tmp_path: Path) -> None:
