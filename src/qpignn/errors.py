@@ -47,6 +47,10 @@ class TrainingError(QpignnError, ArithmeticError):
     """Training broke down."""
 
 
+class RankError(QpignnError, RuntimeError):
+    """One of several processes that fit a model together has ended."""
+
+
 class NotFittedError(QpignnError, ValueError, AttributeError):
     """A method was asked to predict or save before it was fitted."""
 

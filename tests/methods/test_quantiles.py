@@ -9,7 +9,6 @@ from scipy.stats import t as student
 from torch_geometric.data import Data
 
 from qpignn import load_dataset, make_method, split_nodes
-from qpignn.metrics import picp
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +35,10 @@ def test_sqr_reports_crossings_and_sorts_bounds(data: Data) -> None:
 
 @pytest.mark.parametrize("name", ["sqr", "rqr", "quantile"])
 def test_training_nodes_are_covered_as_wanted(name: str, data: Data) -> None:
-    """What the losses rest at, where nothing stops them early."""
+    """What the losses move about, where nothing stops them early; one epoch alone is luck."""
     settings = {"epochs": 400, "patience": None, "dropout": 0.0}
     fitted = make_method(name, confidence_level=0.8, **settings).fit(data)
-    found = fitted.predict_interval(data, data.train_mask)
-    y = data.y[data.train_mask].numpy()
-    assert picp(y, found.lower, found.upper) == pytest.approx(0.8, abs=0.07)
+    assert np.mean(fitted.history_.coverage[-200:]) == pytest.approx(0.8, abs=0.05)
 
 
 def test_evidential_bounds_are_those_of_the_student_law(data: Data) -> None:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import SAGEConv
 
 from qpignn.nn.encoders import SageEncoder, SageLayer, _SageStep
-from qpignn.nn.propagate import SparseMatrix, mean_adjacency, prepare
+from qpignn.nn.propagate import mean_matrix, prepare
 
 
 def graph(nodes: int = 60, columns: int = 7) -> tuple[Tensor, Tensor]:
@@ -75,7 +75,7 @@ def test_outputs_and_gradients_of_pyg(
 
 def test_the_written_out_gradient() -> None:
     _, edges = graph(12)
-    mean = SparseMatrix(mean_adjacency(edges, None, 12)[:5], torch.float64)
+    mean = mean_matrix(edges, None, 12, dtype=torch.float64).some(0, 5)
     draw = torch.Generator().manual_seed(2)
     shapes = ((2, 12, 4), (2, 4, 3), (2, 4, 3), (2, 1, 3))
     inputs = [

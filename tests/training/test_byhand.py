@@ -132,7 +132,7 @@ def test_members_one_by_one_give_the_numbers_of_all_at_once(
     data = graph()
     settings = {"dtype": "float64", "epochs": 12, "dropout": 0.2}
     together = make_method(name, **settings).fit(data).predict_interval(data)
-    monkeypatch.setattr("qpignn.methods.members.TOGETHER", 0)
+    monkeypatch.setattr("qpignn.nn.interval_net.TOGETHER", 0)
     apart = make_method(name, **settings).fit(data).predict_interval(data)
     np.testing.assert_allclose(apart.lower, together.lower, rtol=1e-7)
     np.testing.assert_allclose(apart.upper, together.upper, rtol=1e-7)

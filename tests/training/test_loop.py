@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from qpignn.errors import SettingError, TrainingError
-from qpignn.training.loop import Measured, TrainingSettings, train
+from qpignn.training.loop import Measured, TrainingSettings, once, train
 
 Y = torch.zeros(4)
 
@@ -30,7 +30,7 @@ class Point(nn.Module):
 
 def test_it_minimises_and_writes_history() -> None:
     net = Point()
-    history = train(net, net.measure, TrainingSettings(epochs=200, lr=0.1))
+    history = train(net, once(net.measure), TrainingSettings(epochs=200, lr=0.1))
     assert net.weight.item() == pytest.approx(0, abs=0.05)
     frame = history.to_frame()
     assert frame.shape == (200, 3)
@@ -53,7 +53,7 @@ def test_patience_stops_and_the_best_weights_return() -> None:
         seen.append(net.weight.item())
         return [5.0, 4.0, 6.0, 6.0, 6.0, 0.0][len(seen) - 1]
 
-    history = train(net, net.measure, TrainingSettings(50, 0.1, patience=3), score)
+    history = train(net, once(net.measure), TrainingSettings(50, 0.1, patience=3), score)
     assert history.stopped == "patience"
     assert history.best_epoch == 1
     assert len(history) == 5
@@ -64,17 +64,17 @@ def test_patience_stops_and_the_best_weights_return() -> None:
 def test_a_held_out_score_without_patience_keeps_the_best_of_all_epochs() -> None:
     net = Point()
     settings = TrainingSettings(4, 0.1)
-    history = train(net, net.measure, settings, scores([3.0, 1.0, 2.0, 4.0]))
+    history = train(net, once(net.measure), settings, scores([3.0, 1.0, 2.0, 4.0]))
     assert (history.best_epoch, history.stopped, len(history)) == (1, "epochs", 4)
 
 
 def test_looks_are_as_rare_as_told_but_never_missing_at_the_end() -> None:
     net = Point()
     settings = TrainingSettings(7, 0.1, patience=3, look_every=3)
-    history = train(net, net.measure, settings, scores([3.0, 2.0, 1.0]))
+    history = train(net, once(net.measure), settings, scores([3.0, 2.0, 1.0]))
     assert history.held_out == {2: 3.0, 5: 2.0, 6: 1.0}
     assert history.to_frame()["held_out"].notna().tolist() == [False, False, True] * 2 + [True]
-    late = train(net, net.measure, settings, scores([3.0, 4.0]))
+    late = train(net, once(net.measure), settings, scores([3.0, 4.0]))
     assert (late.stopped, len(late), late.best_epoch) == ("patience", 6, 2)
 
 
@@ -92,13 +92,13 @@ def test_a_loss_that_is_no_number_stops_with_advice(value: float) -> None:
     with pytest.raises(
         TrainingError, match=r"became (nan|inf) at epoch 3\. Try a lower .*lr is 0.1"
     ):
-        train(net, measure, TrainingSettings(epochs=9, lr=0.1))
+        train(net, once(measure), TrainingSettings(epochs=9, lr=0.1))
 
 
 def test_a_held_out_score_that_is_no_number_stops_too() -> None:
     net = Point()
     with pytest.raises(TrainingError, match="the held-out score became nan at epoch 0"):
-        train(net, net.measure, TrainingSettings(3, 0.1), lambda: float("nan"))
+        train(net, once(net.measure), TrainingSettings(3, 0.1), lambda: float("nan"))
 
 
 def test_interrupting_keeps_what_was_learnt() -> None:
@@ -112,7 +112,7 @@ def test_interrupting_keeps_what_was_learnt() -> None:
             raise KeyboardInterrupt
         return net.measure()
 
-    history = train(net, measure, TrainingSettings(epochs=100, lr=0.1))
+    history = train(net, once(measure), TrainingSettings(epochs=100, lr=0.1))
     assert (history.stopped, len(history)) == ("interrupted", 5)
     assert net.weight.item() < 3.0
     assert not net.training
@@ -123,7 +123,7 @@ def test_interrupting_before_anything_was_learnt_goes_through() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train(Point(), measure, TrainingSettings(epochs=9, lr=0.1))
+        train(Point(), once(measure), TrainingSettings(epochs=9, lr=0.1))
 
 
 def test_interrupting_before_the_first_step_goes_through() -> None:
@@ -143,12 +143,12 @@ def test_interrupting_before_the_first_step_goes_through() -> None:
         return replace(measured, loss=Stop.apply(measured.loss))
 
     with pytest.raises(KeyboardInterrupt):
-        train(net, measure, TrainingSettings(epochs=9, lr=0.1))
+        train(net, once(measure), TrainingSettings(epochs=9, lr=0.1))
 
 
 def test_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     net = Point()
-    train(net, net.measure, TrainingSettings(epochs=3, lr=0.1, verbose=True))
+    train(net, once(net.measure), TrainingSettings(epochs=3, lr=0.1, verbose=True))
     out, err = capsys.readouterr()
     assert out == ""
     assert "training" in err

@@ -1,3 +1,4 @@
+import pytest
 import torch
 from torch import nn
 
@@ -35,3 +36,33 @@ def test_the_best_weights_can_be_put_back() -> None:
     assert model(torch.ones(1, 3)).item() != wanted
     weights.restore(before)
     assert model(torch.ones(1, 3)).item() == wanted
+
+
+def test_the_optimiser_goes_on_where_its_state_was_taken() -> None:
+    x = torch.randn(10, 3, generator=torch.Generator().manual_seed(1))
+
+    def moved(model: nn.Module, weights: FlatWeights, steps: int) -> FlatWeights:
+        for _ in range(steps):
+            weights.clear_gradient()
+            model(x).square().mean().backward()
+            weights.step()
+        return weights
+
+    one, other = net(), net()
+    started = moved(one, FlatWeights(one.parameters(), lr=0.05, weight_decay=0.01), 5)
+    taken = {name: tensor.clone() for name, tensor in started.state().items()}
+    taken_up = FlatWeights(other.parameters(), lr=0.05, weight_decay=0.01)
+    taken_up.restore_state(taken)
+    moved(one, started, 5)
+    moved(other, taken_up, 5)
+    for mine, theirs in zip(one.parameters(), other.parameters(), strict=True):
+        assert torch.equal(mine, theirs)
+
+
+def test_weights_of_another_net_are_refused() -> None:
+    weights = FlatWeights(net().parameters(), lr=0.1, weight_decay=0.0)
+    for wrong in (torch.ones(1), weights.copy().double()):  # copy_ would take both
+        with pytest.raises(ValueError, match=r"expected \(21,\) of torch.float32, got "):
+            weights.restore(wrong)
+        with pytest.raises(ValueError, match=r"expected \(21,\) of torch.float32, got "):
+            weights.restore_state({**weights.state(), "vector": wrong})

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from qpignn import __version__
-from qpignn.cli import compare, curve, datasets, demo, fit, model, paper
+from qpignn.cli import compare, convert, curve, datasets, demo, fit, model, paper
 from qpignn.errors import QpignnError, QpignnWarning
 
 app = typer.Typer(
@@ -23,6 +23,7 @@ app = typer.Typer(
 )
 for command in (
     demo.demo,
+    convert.convert,
     fit.fit,
     model.evaluate,
     model.predict,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from qpignn.cli import roles
 from qpignn.cli.output import (
     Json,
     Settings,
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     import pandas as pd
     from torch_geometric.data import Data
 
-    from qpignn.data.structure import Overview
     from qpignn.methods.base import IntervalMethod
     from qpignn.methods.fits import Origin
 
@@ -45,46 +45,32 @@ DEFAULT_ROLES: dict[str, Any] = {
     "decimal": ".",
 }
 NODES_HELP = "Node table (.csv, .tsv, .parquet), or a .graphml file with nodes and edges."
+GRAPH_HELP = "A graph written by 'qpignn convert', in place of tables; it stays where it is."
 FRACTION_HELP = "Share of labelled nodes held out for 'evaluate' and 'report' (0.2); 0 for none."
+RESUME_HELP = "Go on with a fit that was killed, if --out holds one made by the same command."
+CHECKPOINT = "checkpoint"  # folder in --out, while a fit is unfinished
 
 
 def fit(
     out: Annotated[Path, typer.Option(help="Folder for the fitted model.", metavar="DIR")],
     dataset: Annotated[str | None, typer.Option(help="A data set by name.")] = None,
     nodes: Annotated[Path | None, typer.Option(help=NODES_HELP)] = None,
-    edges: Annotated[Path | None, typer.Option(help="Edge table.")] = None,
-    target: Annotated[
-        str | None, typer.Option(help="Column to predict; blank = unlabelled.")
-    ] = None,
-    id: Annotated[str, typer.Option(help="Id column of the node table.")] = "id",
-    features: Annotated[
-        str | None, typer.Option(help="Feature columns, by commas; default all that are left.")
-    ] = None,
-    ignore: Annotated[str, typer.Option(help="Columns that are no features, by commas.")] = "",
-    categorical: Annotated[
-        str, typer.Option(help="Feature columns of codes: categories, not numbers.")
-    ] = "",
-    missing: Annotated[
-        str, typer.Option(help="Blank features: error, or impute (median and an indicator).")
-    ] = "error",
-    edge_weight: Annotated[
-        str | None, typer.Option(help="Weight column of the edge table.")
-    ] = None,
-    node_weight: Annotated[
-        str | None, typer.Option(help="Weight column of the node table.")
-    ] = None,
-    edge_ends: Annotated[
-        str | None, typer.Option(help="The edge table's two id columns, such as from,to.")
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option(help="Column saying train, validation, test.")
-    ] = None,
-    coordinates: Annotated[
-        str | None, typer.Option(help="Two columns to draw the report's map by (lon,lat).")
-    ] = None,
-    directed: Annotated[bool, typer.Option("--directed", help="Edges count one way only.")] = False,
-    encoding: Annotated[str, typer.Option(help="Encoding of text files.")] = "utf-8",
-    decimal: Annotated[str, typer.Option(help="Decimal sign of text files: . or ,")] = ".",
+    edges: Annotated[Path | None, typer.Option(help=roles.EDGES_HELP)] = None,
+    graph: Annotated[Path | None, typer.Option(help=GRAPH_HELP, metavar="DIR")] = None,
+    target: Annotated[str | None, typer.Option(help=roles.TARGET_HELP)] = None,
+    id: roles.Id = "id",
+    features: roles.Features = None,
+    ignore: roles.Ignore = "",
+    categorical: roles.Categorical = "",
+    missing: roles.Missing = "error",
+    edge_weight: roles.EdgeWeight = None,
+    node_weight: roles.NodeWeight = None,
+    edge_ends: roles.EdgeEnds = None,
+    split: roles.Split = None,
+    coordinates: roles.Coordinates = None,
+    directed: roles.Directed = False,
+    encoding: roles.Encoding = "utf-8",
+    decimal: roles.Decimal = ".",
     confidence: Annotated[str, typer.Option(help="Wanted coverage, or several by commas.")] = "0.9",
     method: Annotated[str, typer.Option(help="Method by name.")] = "qpignn",
     test_fraction: Annotated[float | None, typer.Option(help=FRACTION_HELP)] = None,
@@ -94,6 +80,7 @@ def fit(
     epochs: Annotated[int | None, typer.Option(help="Training epochs, at most.")] = None,
     more: Settings = None,
     seed: Annotated[int, typer.Option(help="Decides split and initial weights.")] = 0,
+    resume: Annotated[bool, typer.Option("--resume", help=RESUME_HELP)] = False,
     as_json: Json = False,
 ) -> None:
     """Fit a method on a data set or on your own files, and keep it in a folder.
@@ -102,52 +89,61 @@ def fit(
     categories. Settings of the default method: --set side=upper (one bound only), --set y_min=0
     (where the target cannot go), --set target_transform=log1p; see help(qpignn.QpiGNN).
 
+    A fit that was killed is not lost: the same command with --resume goes on where it was and ends
+    with the same model. Ctrl-C ends training early and keeps what was learnt.
+
+    A graph larger than memory is converted once (qpignn convert) and then fitted with --graph.
+
     Example: qpignn fit --nodes nodes.csv --edges edges.csv --target flow --out model
     """
     from qpignn.data.graph import given_nodes, test_nodes
+    from qpignn.data.mapped import read_description
     from qpignn.data.structure import overview
     from qpignn.data.views import hide_targets
     from qpignn.methods.fits import Fit, save_fit
+    from qpignn.training.checkpoint import clear_checkpoints
 
     check_output(out, folder=True)
-    share = _test_fraction(test_fraction, split)
+    given_split = split if graph is None else _split_of(graph)
+    share = _test_fraction(test_fraction, given_split)
     settings = settings_of(more, epochs=epochs, lambda_width=lambda_width)
     model = _method(method, confidence, {"seed": seed, "verbose": True, **settings})
-    roles = {
-        "target": target,
-        "id": id,
-        "features": names(features) if features is not None else None,
-        "ignore": names(ignore),
-        "categorical": names(categorical),
-        "missing": missing,
-        "edge_ends": names(edge_ends) if edge_ends else None,
-        "edge_weight": edge_weight,
-        "node_weight": node_weight,
-        "split": split,
-        "coordinates": names(coordinates) if coordinates else None,
-        "directed": directed,
-        "encoding": encoding,
-        "decimal": decimal,
-    }
-    data, table, origin = _graph(dataset, nodes, edges, roles)
-    found = overview(data)
+    told = roles.roles_of(
+        target=target,
+        id=id,
+        features=features,
+        ignore=ignore,
+        categorical=categorical,
+        missing=missing,
+        edge_ends=edge_ends,
+        edge_weight=edge_weight,
+        node_weight=node_weight,
+        split=split,
+        coordinates=coordinates,
+        directed=directed,
+        encoding=encoding,
+        decimal=decimal,
+    )
+    data, table, origin = _graph(dataset, nodes, edges, graph, told)
+    found = asdict(overview(data)) if graph is None else read_description(graph).counts()
     _tell_read(found, data)
-    data = _split(data, share, split, seed)
+    data = _split(data, share, given_split, seed)
     given, judged = given_nodes(data), test_nodes(data)
     if not bool(given.any()):
-        raise SettingError(f"--split {split}: expected labelled train nodes, got none")
+        raise SettingError(f"--split {given_split}: expected labelled train nodes, got none")
     say(f"split: {int(given.sum()):,} nodes to learn from, {int(judged.sum()):,} held out")
-    model.fit(hide_targets(data, given))
+    _fit_kept(model, hide_targets(data, given), out / CHECKPOINT, resume)
     if model.history_.stopped == "interrupted":
         say(f"interrupted after {len(model.history_)} epochs: keeping what was trained so far")
     save_fit(out, Fit(model, data, table, origin))
+    clear_checkpoints(out / CHECKPOINT)
     decided = _decided(model)
     report: dict[str, Any] = {
         "folder": str(out),
-        "read": asdict(found),
+        "read": found,
         "decided": decided,
-        "nodes": found.nodes,
-        "labelled": found.labelled,
+        "nodes": found["nodes"],
+        "labelled": found["labelled"],
         "given": int(given.sum()),
         "test": int(judged.sum()),
         "epochs": len(model.history_),
@@ -185,22 +181,41 @@ def _method(name: str, confidence: str, settings: dict[str, Any]) -> IntervalMet
     return make_method(name, confidence_level=every if len(every) > 1 else every[0], **settings)
 
 
+def _split_of(graph: Path) -> str | None:
+    """Return what says who is held out in a converted graph, if something does."""
+    from qpignn.data.graph import MASKS
+    from qpignn.data.mapped import read_description
+
+    files = read_description(graph).files
+    return next((name for name in MASKS if f"{name}.npy" in files), None)
+
+
 def _graph(
-    dataset: str | None, nodes: Path | None, edges: Path | None, roles: dict[str, Any]
+    dataset: str | None,
+    nodes: Path | None,
+    edges: Path | None,
+    graph: Path | None,
+    roles: dict[str, Any],
 ) -> tuple[Data, pd.DataFrame | None, Origin]:
     from qpignn.data.catalog import load_dataset
+    from qpignn.data.mapped import open_graph
     from qpignn.data.readers import graph_of, read_frames
     from qpignn.methods.fits import Origin
 
-    if (dataset is None) == (nodes is None):
-        raise SettingError("expected either --dataset NAME or --nodes FILE, got both or neither")
-    if dataset is not None:
+    if [dataset, nodes, graph].count(None) != 2:
+        raise SettingError(
+            "expected either --dataset NAME or --nodes FILE or --graph DIR, got several or none"
+        )
+    if nodes is None:
         given = [name for name, value in roles.items() if value != DEFAULT_ROLES[name]]
         if edges is not None or given:
             raise SettingError(
-                f"expected no roles of columns with --dataset, got "
-                f"{listed(['edges'] * (edges is not None) + given)}; they go with --nodes"
+                f"expected no roles of columns with --{'graph' if dataset is None else 'dataset'}, "
+                f"got {listed(['edges'] * (edges is not None) + given)}; they go with --nodes"
             )
+    if graph is not None:
+        return open_graph(graph), None, Origin.of_mapped(graph)
+    if dataset is not None:
         return load_dataset(dataset), None, Origin(dataset, None)
     assert nodes is not None
     if roles["target"] is None:
@@ -220,12 +235,35 @@ def _split(data: Data, share: float, column: str | None, seed: int) -> Data:
     return split_nodes(data, test=share, seed=seed) if column is None and share > 0 else data
 
 
-def _tell_read(found: Overview, data: Data) -> None:
-    kind = "directed edges" if found.directed else "edges"
+def _fit_kept(model: IntervalMethod, data: Data, folder: Path, resume: bool) -> None:
+    """Fit, keeping checkpoints in a folder; go on with those it holds, or remove them first."""
+    from qpignn.training.checkpoint import (
+        checkpoints,
+        clear_checkpoints,
+        fit_key,
+        has_checkpoints,
+    )
+
+    if resume and not has_checkpoints(folder):
+        say(f"nothing to resume in {folder}: starting anew")
+    if not resume and clear_checkpoints(folder):
+        say(
+            f"an unfinished fit was in {folder}: starting anew (--resume would have gone on with "
+            f"it)"
+        )
+    with checkpoints(folder, fit_key(model, data), tell=say):
+        model.fit(data)
+
+
+def _tell_read(found: dict[str, Any], data: Data) -> None:
+    kind = "directed edges" if found["directed"] else "edges"
+    more = ""
+    if "components" in found:  # not counted where the graph stays on disk
+        more = f"; isolated nodes: {found['isolated']:,}, "
+        more += f"connected components: {found['components']:,}"
     say(
-        f"read: {found.nodes:,} nodes ({found.labelled:,} labelled), {found.edges:,} {kind}, "
-        f"{found.features:,} features; isolated nodes: {found.isolated:,}, connected components: "
-        f"{found.components:,}"
+        f"read: {found['nodes']:,} nodes ({found['labelled']:,} labelled), {found['edges']:,} "
+        f"{kind}, {found['features']:,} features{more}"
     )
     for line in _coded(data):
         say(f"  {line}")

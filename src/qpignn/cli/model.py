@@ -195,7 +195,8 @@ def _other_graph(fit: Fit, nodes: Path, edges: Path | None, *, join: bool) -> Da
     if roles is None:
         raise ReadError(
             f"--nodes: expected a model fitted on files, whose columns are known, got one that was "
-            f"fitted on the data set {fit.origin.dataset!r}; fit on files of your own"
+            f"fitted on the {'graph' if fit.origin.graph else 'data set'} {fit.origin.target!r}; "
+            f"fit on files of your own"
         )
     coding = fit.model.coding_
     assert coding is not None

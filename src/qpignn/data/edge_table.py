@@ -30,18 +30,26 @@ def edge_ends_and_weights(
         return torch.empty((2, 0), dtype=torch.long), None
     ends = end_columns(edges, ends)
     need_columns("edge", edges, [weight] if weight is not None else [])
-    positions = np.stack([_positions(edges[end], ids, among) for end in ends])
-    if len(edges) and bool((positions[0] == positions[1]).all()):
+    positions = np.stack([end_positions(edges[end], ids, among=among) for end in ends])
+    if bool((positions[0] == positions[1]).all()):
+        refuse_loops(len(edges), ends)
+    values = None if weight is None else torch.from_numpy(edge_weights(edges[weight]))
+    return torch.from_numpy(positions), values
+
+
+def refuse_loops(edges: int, ends: tuple[str, str]) -> None:
+    """Raise where all edges join a node to itself."""
+    if edges:
         raise GraphError(
-            f"expected edges between different nodes, got {len(edges)} that all join a node to "
+            f"expected edges between different nodes, got {edges} that all join a node to "
             f"itself; are {listed(ends)} the columns of the two ends (edge_ends=...)?"
         )
-    values = None
-    if weight is not None:
-        rows = pd.RangeIndex(1, len(edges) + 1)
-        told = numbers(edges[weight], rows, f"edge weight column {weight!r}")
-        values = torch.from_numpy(told.astype(np.float32))
-    return torch.from_numpy(positions), values
+
+
+def edge_weights(column: pd.Series[Any], *, before: int = 0) -> npt.NDArray[np.float32]:
+    """Return weights as float32; ``before`` rows of the table come before these."""
+    rows = pd.RangeIndex(before + 1, before + len(column) + 1)
+    return numbers(column, rows, f"edge weight column {column.name!r}").astype(np.float32)
 
 
 def end_columns(edges: pd.DataFrame, ends: tuple[str, str] | None) -> tuple[str, str]:
@@ -60,12 +68,15 @@ def end_columns(edges: pd.DataFrame, ends: tuple[str, str] | None) -> tuple[str,
     return ends
 
 
-def _positions(end: pd.Series[Any], ids: pd.Index, among: str) -> npt.NDArray[np.int64]:
+def end_positions(
+    end: pd.Series[Any], ids: pd.Index, *, among: str = "the node table", before: int = 0
+) -> npt.NDArray[np.int64]:
+    """Return the positions of ids; ``before`` rows of the table come before these."""
     if not len(end):
         return np.empty(0, dtype=np.int64)
     named = pd.Index(end, tupleize_cols=False)
     if named.hasnans:
-        rows = np.flatnonzero(named.isna()) + 1
+        rows = np.flatnonzero(named.isna()) + before + 1
         raise GraphError(f"edge column {end.name!r}: got blank ids in edge rows {listed(rows)}")
     positions: npt.NDArray[np.int64] = ids.get_indexer(named).astype(np.int64)
     unknown = np.flatnonzero(positions < 0)
@@ -74,7 +85,7 @@ def _positions(end: pd.Series[Any], ids: pd.Index, among: str) -> npt.NDArray[np
         hint = f" (ids are of different types: {' and '.join(sorted(kinds))})" * (len(kinds) > 1)
         raise GraphError(
             f"edge column {end.name!r} names nodes that {among} lacks: "
-            f"{listed(named[unknown].unique())}, first in edge row {int(unknown[0]) + 1}{hint}; "
-            f"add those nodes or drop those edges"
+            f"{listed(named[unknown].unique())}, first in edge row "
+            f"{before + int(unknown[0]) + 1}{hint}; add those nodes or drop those edges"
         )
     return positions

@@ -15,6 +15,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
+from qpignn.room import row_chunks
+
 
 def is_sparse(x: Tensor) -> bool:
     """Whether ``x`` is stored as sparse CSR."""
@@ -60,7 +62,8 @@ def with_values(x: Tensor, values: Tensor) -> Tensor:
 
 def all_finite(x: Tensor) -> bool:
     """Whether every stored value is a finite number."""
-    return bool(torch.isfinite(stored_values(x)).all())
+    values = stored_values(x)
+    return all(bool(torch.isfinite(values[part]).all()) for part in row_chunks(len(values)))
 
 
 def select_rows(x: Tensor, nodes: Tensor) -> Tensor:

@@ -18,10 +18,9 @@ from torch_geometric.data import Data
 
 from qpignn.data.edge_table import END_NAMES
 from qpignn.data.frames import from_frames, network_frames
-from qpignn.errors import ReadError, listed, near_names
+from qpignn.data.tables import check_file, check_header, check_id_column, open_table
+from qpignn.errors import ReadError, listed
 
-BLANKS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A"]
-PARQUET = (".parquet", ".pq")
 GRAPHML = (".graphml", ".graphml.gz")
 
 
@@ -117,20 +116,12 @@ def read_frames(
             )
         return _read_graphml(files[0], id)
     node_table = read_table(nodes, text=[id, *text], encoding=encoding, decimal=decimal)
-    if id not in node_table:
-        raise ReadError(
-            f"{nodes}: expected an id column {id!r}, got {listed(node_table.columns, 12)}; "
-            f"name the right one with id=... (--id on the command line)"
-        )
+    check_id_column(nodes, list(node_table.columns), id)
     if edges is None:
         return Frames(node_table, None, None)
     ends = edge_ends or (0, 1, *(name for pair in END_NAMES for name in pair))
     edge_table = read_table(edges, text=ends, encoding=encoding, decimal=decimal)
-    if set(edge_table.columns[:2]) <= set(node_table[id]):
-        raise ReadError(
-            f"{edges}: expected a header line with column names, got an edge "
-            f"({listed(edge_table.columns[:2])} are node ids); add a line such as from,to"
-        )
+    check_header(edges, list(edge_table.columns), set(node_table[id]))
     return Frames(node_table, edge_table, None)
 
 
@@ -139,7 +130,7 @@ def _is_graphml(path: Path) -> bool:
 
 
 def _read_graphml(path: Path, id: str) -> Frames:
-    _check_file(path)
+    check_file(path)
     try:
         content = path.read_bytes()
         if path.suffix.lower() == ".gz":
@@ -213,98 +204,8 @@ def _check_declared(content: bytes, graph: nx.Graph) -> None:
         )
 
 
-def _check_file(path: Path) -> None:
-    if not path.is_file():
-        there = path.parent.iterdir() if path.parent.is_dir() else ()
-        hint = near_names(path.name, (one.name for one in there if one.is_file()))
-        raise ReadError(
-            f"{path}: expected a file, got {'a folder' if path.is_dir() else 'nothing'}{hint}"
-        )
-
-
 def read_table(
     path: str | Path, *, text: Any = (), encoding: str = "utf-8", decimal: str = "."
 ) -> pd.DataFrame:
     """Read one table. ``text`` names (or numbers) the columns to be kept as text."""
-    path = Path(path)
-    _check_file(path)
-    try:
-        if path.suffix.lower() in PARQUET:
-            return pd.read_parquet(path)
-        return _read_text(path, text, encoding, decimal)
-    except UnicodeDecodeError as error:
-        raise ReadError(
-            f"{path}: expected text in {encoding}, got bytes that are not (at position "
-            f"{error.start}); save it as UTF-8 or pass its encoding, such as encoding='latin-1'"
-        ) from error
-    except LookupError as error:
-        raise ReadError(f"{path}: {error}; a common one is encoding='utf-8'") from error
-    except pd.errors.EmptyDataError as error:
-        raise ReadError(
-            f"{path}: expected a header line with column names, got no columns"
-        ) from error
-    except ReadError as error:
-        raise ReadError(f"{path}: {error}") from error
-    except pd.errors.ParserWarning as error:
-        raise ReadError(
-            f"{path}: expected rows as long as the header line, got longer ones"
-        ) from error
-    except (ValueError, OSError, EOFError) as error:  # parser and Arrow errors are ValueErrors
-        raise ReadError(f"{path}: cannot be read as a table: {error}") from error
-
-
-def _check_names(columns: list[str]) -> None:
-    again = sorted({name for name in columns if columns.count(name) > 1})
-    if again:
-        raise ReadError(f"expected each column name once, got repeated: {listed(again)}")
-    if "" in columns:
-        raise ReadError(
-            f"expected a name for every column, got none for column {columns.index('') + 1}; was "
-            f"the file written with its row index? Leave it out (pandas: index=False)"
-        )
-
-
-def _read_text(path: Path, text: Any, encoding: str, decimal: str) -> pd.DataFrame:
-    # the byte-order mark some spreadsheets write is not part of the first column's name
-    encoding = "utf-8-sig" if encoding.lower().replace("_", "-") in ("utf-8", "utf8") else encoding
-    opener = gzip.open if path.suffix.lower() == ".gz" else open
-    with opener(path, "rt", encoding=encoding, newline="") as file:
-        header = file.readline()
-    delimiter = max(",;\t|", key=header.count)
-    if decimal not in (".", ",") or decimal == delimiter:
-        raise ReadError(
-            f"decimal: expected '.' or ',', other than what parts the columns ({delimiter!r}), got "
-            f"{decimal!r}"
-        )
-    first = pd.read_csv(
-        path,
-        nrows=1,
-        header=None,
-        encoding=encoding,
-        sep=delimiter,
-        dtype=str,
-        keep_default_na=False,
-    )
-    columns = [str(name).strip() for name in first.iloc[0]]
-    _check_names(columns)
-    kept = {
-        columns[name] if isinstance(name, int) and name < len(columns) else name for name in text
-    }
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", pd.errors.ParserWarning)  # longer rows would lose data
-        table = pd.read_csv(
-            path,
-            sep=delimiter,
-            encoding=encoding,
-            header=0,
-            names=columns,
-            dtype={name: str for name in columns if name in kept},
-            keep_default_na=False,
-            na_values={name: [""] if name in kept else BLANKS for name in columns},
-            decimal=decimal,
-            index_col=False,
-            low_memory=False,
-        )
-    for name in kept & set(columns):
-        table[name] = table[name].str.strip()
-    return table
+    return open_table(path, text=text, encoding=encoding, decimal=decimal).read()

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from qpignn.data.matrix import is_sparse, select_rows, stored_values, to_scipy, with_values
 from qpignn.errors import ArrayError, one_of
+from qpignn.room import new_tensor, row_chunks
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,10 @@ class Scaler:
         self._check(x)
         if is_sparse(x):
             return with_values(x, (x.values().double() / self.scale[x.col_indices()]).to(dtype))
-        return ((x.double() - self.shift) / self.scale).to(dtype)
+        scaled = new_tensor(tuple(x.shape), dtype)
+        for part in row_chunks(len(x)):
+            scaled[part] = ((x[part].double() - self.shift) / self.scale).to(dtype)
+        return scaled
 
     def inverse(self, z: Tensor) -> Tensor:
         """Undo :meth:`transform`; float64."""
@@ -114,14 +118,13 @@ class TargetScaler:
 
 def fit_feature_scaler(x: Tensor, given: Tensor) -> Scaler:
     """Standardise dense columns by mean and deviation, sparse ones by largest absolute value."""
-    rows = select_rows(x, given)
-    if rows.shape[0] == 0:
+    if not bool(given.any()):
         raise ArrayError("expected at least one given node to fit a scaler on, got none")
     if is_sparse(x):
-        largest = abs(to_scipy(rows)).max(axis=0).toarray().ravel()
+        largest = abs(to_scipy(select_rows(x, given))).max(axis=0).toarray().ravel()
         scale = torch.from_numpy(largest).double()
         return Scaler(torch.zeros_like(scale), torch.where(scale > 0, scale, 1.0))
-    return _standard(rows.double())
+    return _standard(x, given.nonzero().flatten())
 
 
 def fit_target_scaler(y: Tensor, given: Tensor, transform: str = "none") -> TargetScaler:
@@ -130,7 +133,8 @@ def fit_target_scaler(y: Tensor, given: Tensor, transform: str = "none") -> Targ
     known = known[~torch.isnan(known)].double()
     if len(known) == 0:
         raise ArrayError("expected at least one labelled given node to fit a scaler on, got none")
-    return TargetScaler(transform, _standard(TRANSFORMS[transform][0](known).unsqueeze(1)))
+    known = TRANSFORMS[transform][0](known).unsqueeze(1)
+    return TargetScaler(transform, _standard(known, torch.arange(len(known))))
 
 
 def fit_range_scalers(x: Tensor, y: Tensor, given: Tensor) -> tuple[Scaler, TargetScaler]:
@@ -157,11 +161,17 @@ def _positive(span: Tensor) -> Tensor:
     return torch.where(span > 0, span, 1.0)
 
 
-def _standard(rows: Tensor) -> Scaler:
-    size = _positive(rows.abs().amax(dim=0))  # divided out first: squares of 1e200 overflow
-    rows = rows / size
-    shift = rows.mean(dim=0)
-    scale = (rows - shift).square().mean(dim=0).sqrt()
+def _standard(x: Tensor, rows: Tensor) -> Scaler:
+    """Mean and deviation of some rows, read a few at a time."""
+
+    def total(number: Callable[[Tensor], Tensor]) -> Tensor:
+        parts = [number(x[rows[p]].double()).sum(dim=0) for p in row_chunks(len(rows))]
+        return torch.stack(parts).sum(dim=0)
+
+    largest = [x[rows[part]].double().abs().amax(dim=0) for part in row_chunks(len(rows))]
+    size = _positive(torch.stack(largest).amax(dim=0))  # divided out: squares of 1e200 overflow
+    shift = total(lambda chunk: chunk / size) / len(rows)
+    scale = (total(lambda chunk: (chunk / size - shift).square_()) / len(rows)).sqrt()
     flat = scale <= 1e-12  # a column counts as constant when its spread is rounding noise
     shift, scale = shift * size, scale * size
     return Scaler(shift, torch.where(flat, 1.0, scale))

@@ -18,14 +18,15 @@ from torch_geometric.data import Data
 from qpignn.calibration import conformal_rank
 from qpignn.errors import SettingError, not_negative, real_number, whole_number
 from qpignn.methods.base import Bounds, Fitted
-from qpignn.methods.net import DTYPES, IntervalNet, part_of
+from qpignn.methods.net import DTYPES, part_of
 from qpignn.methods.quantile import QuantileGNN
 from qpignn.nn.encoders import SageEncoder
 from qpignn.nn.heads import LinearHead
+from qpignn.nn.interval_net import IntervalNet
 from qpignn.nn.propagate import Operands, prepare
 from qpignn.randomness import numpy_rng, torch_rng
 from qpignn.search import minimise
-from qpignn.training.loop import Measured, TrainingSettings, train
+from qpignn.training.loop import Measured, TrainingSettings, once, train
 
 ENOUGH = 6  # nodes for a correction: two halves, or three parts in a search
 SEARCHED = {"correction_lr": (1e-4, 3e-2), "consistency": (1e-3, 1.0)}
@@ -125,7 +126,7 @@ class CorrectedGNN(QuantileGNN):
             return Measured(loss, lambda: (math.nan, size.item()))
 
         settings = replace(self._correction_training(), lr=correction_lr)
-        self.second_history_ = train(self.second_, measure, settings)
+        self.second_history_ = train(self.second_, once(measure), settings, draws=[draw])
 
     def _new_second(self) -> IntervalNet:
         generator = torch_rng(self.seed, "second net")

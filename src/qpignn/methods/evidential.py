@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from scipy.stats import t as student
+from scipy.special import stdtrit
 from torch import Tensor, nn
 
 from qpignn.errors import not_negative
@@ -62,7 +62,7 @@ class Evidential(NetMethod):
         gamma, nu, a, b = self._law(outputs)
         scale = squared_scale(nu, a, b).sqrt()
         steps = [
-            torch.from_numpy(student.ppf((1 + level) / 2, 2 * a.detach().numpy())).to(gamma.dtype)
+            torch.from_numpy(stdtrit(2 * a.detach().double().numpy(), (1 + level) / 2)).to(gamma)
             for level in self._trained_levels()
         ]
         reach = torch.stack(steps) * scale

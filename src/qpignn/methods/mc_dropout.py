@@ -64,7 +64,7 @@ class MCDropout(NormalMethod):
 
     def _held_out_score(self, seen: Seen) -> float:
         """Mean squared error: a point prediction is what is trained."""
-        return self._squared_error(self.net_(seen.graph)[0], seen)
+        return self._squared_error(self._run(seen, self._once)[0], seen)
 
     def _squared_error(self, mean: Tensor, seen: Seen) -> float:
         """Over the nodes each member holds out; over all, where none does."""

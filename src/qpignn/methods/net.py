@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
+from qpignn import ranks
 from qpignn.data.scaling import (
     Scaler,
     TargetScaler,
@@ -22,43 +23,55 @@ from qpignn.data.scaling import (
 from qpignn.errors import SettingError, SplitError, not_negative, one_of, whole_number
 from qpignn.intervals import check_levels
 from qpignn.methods.base import Bounds, Fitted, IntervalMethod
-from qpignn.methods.members import run_apart, run_members
+from qpignn.methods.batches import check_batch_size, chosen_size, deal
+from qpignn.nn.device import PRECISIONS, find_device, product_precision
 from qpignn.nn.encoders import ACTIVATIONS, SageEncoder
+from qpignn.nn.interval_net import IntervalNet, each, run_apart
 from qpignn.nn.propagate import Operands, prepare
+from qpignn.nn.sampling import Sampler
 from qpignn.objectives.joint import covered, mean_over_all, violation, width
 from qpignn.randomness import numpy_rng, torch_rng
-from qpignn.training.loop import Measured, TrainingSettings, train
+from qpignn.training.loop import Measured, Steps, TrainingSettings, once, train
 
 SCALINGS = ("standard", "range", "none")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
+LOOK_EVERY = 5  # epochs: a look costs half a step
 FOLDS = 5  # a member holds out one fifth of the given nodes
-
-
-class IntervalNet(nn.Module):
-    """An encoder and a head. Outputs are whatever the method's ``_bounds`` understands."""
-
-    def __init__(self, encoder: nn.Module, head: nn.Module) -> None:
-        super().__init__()
-        self.encoder = encoder
-        self.head = head
-
-    def forward(self, graph: Operands) -> Any:
-        """Run encoder and head."""
-        return self.head(self.encoder(graph))
 
 
 @dataclass(frozen=True)
 class Seen:
     """What a fit sees: the graph's constants, and the given nodes' targets in the net's units.
 
-    Shapes:
-        y, weight: (given,); held_out: (members, given), the nodes a member is not trained on
+    Attributes:
+        graph: its first rows are the given nodes, if they are trained on all at once.
+        y, weight: (given,).
+        held_out: (members, given), the nodes a member is not trained on.
+        batch: how many nodes make a step, and where the given ones stand in the graph; None where
+            a step is on all of them.
     """
 
     graph: Operands
     y: Tensor
     weight: Tensor
     held_out: Tensor
+    batch: Batch | None = None
+
+    def to(self, device: torch.device) -> Seen:
+        """Bring what a step computes with to a device."""
+        if device.type == "cpu":
+            return self
+        y, weight, held_out = (part.to(device) for part in (self.y, self.weight, self.held_out))
+        graph = self.graph.to(device)
+        return replace(self, graph=graph, y=y, weight=weight, held_out=held_out)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """So many nodes make a step; the given ones stand at these positions."""
+
+    size: int
+    positions: Tensor
 
 
 class NetMethod(IntervalMethod):
@@ -81,6 +94,12 @@ class NetMethod(IntervalMethod):
         seed: initial weights, dropout and held-out nodes; same seed, same bits.
         scaling: ``standard`` per column, ``range`` as in the published code, or ``none``.
         dtype: ``float32``, or ``float64`` to keep rounding out of a comparison.
+        batch_size: train on so many given nodes at a time, with some of their neighbours; default
+            on all at once, unless that would take more memory than there is.
+        fan_out: how many neighbours of a node a minibatch draws, at most.
+        device: where nets train: ``auto`` (a GPU if there is one), ``cpu``, ``cuda``, ``cuda:1`` …
+        precision: of products of float32 numbers, in torch's words: ``highest``, or on hardware
+            that has them the faster ``high`` (TF32) and ``medium`` (bfloat16).
         verbose: show a progress bar.
     """
 
@@ -100,6 +119,10 @@ class NetMethod(IntervalMethod):
         seed: int = 0,
         scaling: str = "standard",
         dtype: str = "float32",
+        batch_size: int | None = None,
+        fan_out: int = 10,
+        device: str = "auto",
+        precision: str = "highest",
         verbose: bool = False,
     ) -> None:
         self.confidence_level = confidence_level
@@ -115,6 +138,10 @@ class NetMethod(IntervalMethod):
         self.seed = seed
         self.scaling = scaling
         self.dtype = dtype
+        self.batch_size = batch_size
+        self.fan_out = fan_out
+        self.device = device
+        self.precision = precision
         self.verbose = verbose
 
     @abstractmethod
@@ -194,6 +221,10 @@ class NetMethod(IntervalMethod):
         one_of("scaling", self.scaling, SCALINGS)
         one_of("dtype", self.dtype, DTYPES)
         one_of("activation", self.activation, ACTIVATIONS)
+        one_of("precision", self.precision, PRECISIONS)
+        find_device(self.device)
+        check_batch_size(self.batch_size)
+        whole_number("fan_out", self.fan_out)
         if self._members() > 1 and self._members() % FOLDS:
             raise SettingError(f"members: expected 1 or a multiple of {FOLDS}, got {self.members}")
         whole_number("hidden", self.hidden)
@@ -208,7 +239,7 @@ class NetMethod(IntervalMethod):
             self.lr,
             self.weight_decay,
             self.patience,
-            look_every=5 if self._members() > 1 else 1,
+            look_every=LOOK_EVERY,
             verbose=self.verbose,
         )
 
@@ -226,15 +257,42 @@ class NetMethod(IntervalMethod):
                 raise SettingError(
                     f"start_from: the weights do not fit the net: {error}"
                 ) from error
+        device = find_device(self.device)
+        self.net_.to(device)
+        seen = seen if seen.batch is not None else seen.to(device)
+        steps = self._batch_steps(seen) if seen.batch else once(self._measure(seen))
+        score = (lambda: self._held_out_score(seen)) if bool(seen.held_out.any()) else None
+        with product_precision(self.precision):
+            self.history_ = train(self.net_, steps, self._training(), score)
+
+    def _batch_steps(self, seen: Seen) -> Steps:
+        """Return what makes an epoch's steps, on some given nodes each."""
+        batch, given = seen.batch, len(seen.y)
+        assert batch is not None
+        sampler = Sampler(seen.graph, self.layers, self.fan_out)
+
+        def steps(epoch: int) -> Iterator[Measured]:
+            draw = torch_rng(self.seed, f"neighbours {epoch} {ranks.rank()}")
+            for part in deal(given, batch.size, self.seed, epoch):
+                some = Seen(
+                    sampler.batch(batch.positions[part], draw),
+                    seen.y[part],
+                    seen.weight[part],
+                    seen.held_out[:, part],
+                )
+                yield self._measure(some.to(find_device(self.device)))()
+
+        return steps
+
+    def _measure(self, seen: Seen) -> Callable[[], Measured]:
+        """Return what runs the net on some given nodes and says what that costs."""
         trained = seen.weight * ~seen.held_out
         alike = None if bool((trained == 1).all()) else trained
 
         def plainly() -> Measured:
             return self._loss(self.net_(seen.graph), seen.y, alike)
 
-        measure = self._by_hand(seen, alike) or plainly
-        score = (lambda: self._held_out_score(seen)) if bool(seen.held_out.any()) else None
-        self.history_ = train(self.net_, measure, self._training(), score)
+        return self._by_hand(seen, alike) or plainly
 
     def _by_hand(self, seen: Seen, weight: Tensor | None) -> Callable[[], Measured] | None:
         """Return a faster way to the same loss and gradient, where a method has one."""
@@ -243,7 +301,7 @@ class NetMethod(IntervalMethod):
     def _held_out_score(self, seen: Seen) -> float:
         """Winkler score of the members on the nodes each holds out, times α/2, over all levels."""
         watching = seen.held_out.any(dim=1)
-        lower, upper = (bound[:, watching] for bound in self._bounds(self._outputs(seen.graph)))
+        lower, upper = (bound[:, watching] for bound in self._bounds(self._run(seen)))
         alpha = 1 - torch.tensor(self._trained_levels(), dtype=seen.y.dtype)[:, None, None]
         price = violation(lower, upper, seen.y.expand_as(lower)) + alpha / 2 * width(lower, upper)
         return float(mean_over_all(price, (seen.weight * seen.held_out)[watching]).mean())
@@ -258,12 +316,25 @@ class NetMethod(IntervalMethod):
         share = found.epistemic
         return Bounds(prediction, lower, upper, None if share is None else share * (upper - lower))
 
+    def _run(self, seen: Seen, run: Callable[[Operands], Any] | None = None) -> Any:
+        """Run the net, as it stands, on all that a fit sees; outputs of the given nodes."""
+        outputs = (run or self._outputs)(seen.graph)
+        if seen.batch is None:
+            return outputs
+        positions = seen.batch.positions
+        return each(outputs, lambda numbers: numbers[..., positions])
+
     def _outputs(self, graph: Operands) -> Any:
-        """Run the net, as it stands."""
-        members = self._members()
-        if not self.net_.training and run_apart(graph, members, self.hidden):
-            return run_members(self.net_, graph, members)
-        return self.net_(graph)
+        """Run the net, as it stands, for bounds."""
+        return self._once(graph)
+
+    def _once(self, graph: Operands) -> Any:
+        """Run the net, as it stands; outputs come back to the CPU."""
+        graph = graph.to(next(self.net_.parameters()).device)
+        apart = not self.net_.training and run_apart(graph, self._members(), self.hidden)
+        with product_precision(self.precision):
+            outputs = self.net_.by_members(graph) if apart else self.net_(graph)
+        return each(outputs, Tensor.cpu)
 
     def _range(self) -> tuple[float, float]:
         """Where targets lie: bounds are cut there."""
@@ -299,7 +370,16 @@ class NetMethod(IntervalMethod):
         y = self.y_scaler_.transform(data.y[nodes], dtype)
         weight = data.get("node_weight")
         counts = torch.ones_like(y) if weight is None else weight[nodes].to(dtype)
-        return Seen(self._operands(data, nodes), y, counts, held_out)
+        size = chosen_size(
+            self.batch_size,
+            nodes=data.x.shape[0],
+            given=len(nodes),
+            hidden=self.hidden,
+            members=self._members(),
+        )
+        if size is None:
+            return Seen(self._operands(data, nodes), y, counts, held_out)
+        return Seen(self._operands(data), y, counts, held_out, Batch(size, nodes))
 
     def _held_out(self, data: Data, given: Tensor) -> Tensor:
         """Return (members, given nodes): which nodes a member is not trained on.

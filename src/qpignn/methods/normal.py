@@ -6,7 +6,7 @@ from abc import abstractmethod
 from typing import Any
 
 import torch
-from scipy.stats import norm
+from scipy.special import ndtri
 from torch import Tensor
 
 from qpignn.methods.base import Bounds
@@ -34,7 +34,7 @@ class NormalMethod(NetMethod):
     def _reach(self, outputs: Any, level: float) -> Tensor:
         """Return half-widths at a level, (members, nodes)."""
         _, noise, doubt = self._moments(outputs)
-        reach: Tensor = norm.ppf((1 + level) / 2) * (noise + doubt).sqrt()
+        reach: Tensor = ndtri((1 + level) / 2) * (noise + doubt).sqrt()
         return reach
 
     def _value(self, outputs: Any) -> Tensor:
@@ -50,7 +50,7 @@ class NormalMethod(NetMethod):
         mean, noise, doubt = self._moments(outputs)
         noise, doubt = noise.mean(dim=0), doubt.mean(dim=0) + mean.var(dim=0, correction=0)
         deviation = (noise + doubt).sqrt()
-        reach = norm.ppf((1 + level) / 2) * deviation
+        reach = ndtri((1 + level) / 2) * deviation
         value = mean.mean(dim=0)
         certain = deviation == 0
         share = 1 - noise.sqrt() / deviation.masked_fill(certain, 1)

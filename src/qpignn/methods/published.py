@@ -18,13 +18,13 @@ from qpignn.methods.base import IntervalMethod
 from qpignn.methods.conformal import Conformal
 from qpignn.methods.corrected import CorrectedGNN
 from qpignn.methods.mc_dropout import MCDropout
-from qpignn.methods.net import IntervalNet
 from qpignn.methods.normal import NormalMethod
 from qpignn.methods.qpignn import PUBLISHED_NET, QpiGNN
 from qpignn.methods.rqr import RQR
 from qpignn.methods.sqr import SQR, taus_of
 from qpignn.nn.encoders import SageEncoder, SageLayer, uniform_parameter
 from qpignn.nn.heads import BayesianHead, LinearHead
+from qpignn.nn.interval_net import IntervalNet
 from qpignn.nn.propagate import Operands
 from qpignn.randomness import torch_rng
 from qpignn.training.loop import Measured
@@ -65,20 +65,21 @@ class _TauThroughLayers(nn.Module):
         fed = 12 * (tau.unsqueeze(1) - 0.5)
         around = graph.mean.multiply(fed)
         hidden = first.on_features(graph) + around * self.neighbour_tau + fed * self.root_tau
-        found: Tensor = self.head(torch.relu(second(torch.relu(hidden), graph.mean_top)))[0]
+        found: Tensor = self.head(torch.relu(second(torch.relu(hidden), graph.mean_for(0))))[0]
         return found
 
     def forward(self, graph: Operands) -> Any:
         """As a quantile head does, from the graph itself."""
-        nodes = graph.mean.shape[0]
+        nodes = graph.nodes
 
         def level(tau: float) -> Tensor:
             return self._at(graph, torch.full((nodes,), tau, dtype=torch.float64))
 
-        with torch.no_grad():
-            fixed = torch.stack([level(tau) for tau in self.taus])
+        def fixed() -> Tensor:
+            return torch.stack([level(tau) for tau in self.taus])
+
         if not self.training:
-            return fixed
+            return fixed()
         drawn = torch.rand(nodes, generator=self.encoder.generator).double()
         return drawn[: graph.rows], self._at(graph, drawn), fixed
 

@@ -12,11 +12,11 @@ from torch import Tensor, nn
 from qpignn.errors import SettingError, SplitError, one_of, real_number, whole_number
 from qpignn.intervals import check_levels
 from qpignn.methods.base import Fitted
-from qpignn.methods.members import run_apart
 from qpignn.methods.net import Seen, fold_turns
 from qpignn.methods.selfcalibrating import Outputs, SelfCalibrating
 from qpignn.nn.encoders import SageEncoder
 from qpignn.nn.heads import POSITIVE, IntervalHead
+from qpignn.nn.interval_net import run_apart
 from qpignn.objectives.joint import VIOLATIONS, WIDTHS, covered, joint_loss, mean_over_all, width
 from qpignn.search import minimise
 from qpignn.training.byhand import ByHand, step_apart
@@ -186,7 +186,7 @@ class QpiGNN(SelfCalibrating):
             if self.history_.stopped == "interrupted":
                 raise KeyboardInterrupt
             with torch.no_grad():
-                lower, upper = self._bounds(self.net_(seen.graph))
+                lower, upper = self._bounds(self._run(seen))
             weight = seen.weight * seen.held_out
             hits = mean_over_all(covered(lower, upper, seen.y.expand_as(lower)).double(), weight)
             wide = mean_over_all(width(lower, upper).double(), weight)
@@ -228,7 +228,7 @@ class QpiGNN(SelfCalibrating):
         if not (printed and isinstance(encoder, SageEncoder) and len(encoder.layers) == 2):
             return None
         assert isinstance(head, IntervalHead)
-        levels, prices = self._prices(seen.y.dtype)
+        levels, prices = (part.to(seen.y.device) for part in self._prices(seen.y.dtype))
         members = self._members()
         apart = run_apart(seen.graph, members, self.hidden)
         parts = [slice(i, i + 1) for i in range(members)] if apart else [None]
@@ -261,7 +261,7 @@ class QpiGNN(SelfCalibrating):
 
     def _loss(self, outputs: Outputs, y: Tensor, weight: Tensor | None) -> Measured:
         lower, upper = self._bounds(outputs)
-        levels, price = self._prices(y.dtype)
+        levels, price = (part.to(y.device) for part in self._prices(y.dtype))
         if self._calibrates():
             # the value itself is the interval of level 0: α = 1, no width, λ = 1/2
             value = outputs[0].unsqueeze(0)

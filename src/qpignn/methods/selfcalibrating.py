@@ -181,7 +181,7 @@ class SelfCalibrating(NetMethod):
         if judged == 0:
             return AS_TRAINED[self.side], 0.0
         with torch.no_grad():
-            outputs = self._outputs(seen.graph)
+            outputs = self._run(seen)
         return calibrate_members(
             self._reach(outputs, level),
             held_out,

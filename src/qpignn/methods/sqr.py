@@ -45,7 +45,8 @@ class SQR(NetMethod):
     def _loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> Measured:
         drawn, quantile, fixed = outputs
         costs = pinball(quantile, y.expand_as(quantile), drawn)
-        return self._measured(mean_over_all(costs, weight).sum(), fixed, y, weight)
+        loss = mean_over_all(costs, weight).sum()
+        return Measured(loss, lambda: self._measured(loss, fixed(), y, weight).shown())
 
     def _value(self, outputs: Tensor) -> Tensor:
         return outputs[-1]

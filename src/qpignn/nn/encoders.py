@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
+from qpignn import ranks
 from qpignn.nn.propagate import Operands, SparseMatrix
 from qpignn.nn.two_layers import TwoLayers, encode
+from qpignn.room import new_tensor, row_chunks
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": nn.functional.silu,
     "relu": torch.relu_,  # in place: nobody needs what it replaces
 }
 """What follows each layer: ReLU in the paper; SiLU is smooth, and so are the curves it fits."""
+
+
+WINDOWS = 2**18
+"""How many masks for dropout there are."""
 
 
 class SageLayer(nn.Module):
@@ -36,13 +42,26 @@ class SageLayer(nn.Module):
         self.bias = uniform_parameter((members, 1, outputs), inputs, generator)
         self.root = uniform_parameter((members, inputs, outputs), inputs, generator)
 
-    def on_features(self, graph: Operands) -> Tensor:
-        """Apply to the constant input features of all nodes: (members, nodes, outputs)."""
+    def on_features(self, graph: Operands, left: int = 1) -> Tensor:
+        """Apply to the constant input features: (members, nodes, outputs).
+
+        ``left`` is how many layers come after it.
+        """
         x = graph.features
         if isinstance(x, SparseMatrix):  # project first: A·(X·N), never A·X
-            return graph.mean @ (x @ self.neighbour) + (x @ self.root + self.bias)
+            assert graph.own is not None
+            mean = graph.mean_for(max(left, 1))
+            return mean @ (x @ self.neighbour) + (graph.own @ self.root + self.bias)
+        return self.on_dense(x)
+
+    def on_dense(self, x: Tensor) -> Tensor:
+        """Apply to means over neighbours and own features, side by side."""
         weights = torch.cat([self.neighbour, self.root], dim=1)
         return torch.baddbmm(self.bias, x.expand(len(weights), -1, -1), weights)
+
+    def combined(self, around: Tensor, own: Tensor) -> Tensor:
+        """Apply to means over neighbours and own hidden vectors."""
+        return torch.baddbmm(self.bias, around, self.neighbour).baddbmm_(own, self.root)
 
     def forward(self, hidden: Tensor, mean: SparseMatrix) -> Tensor:
         """Apply to (members, nodes, inputs); outputs for the first ``mean.shape[0]`` nodes."""
@@ -104,6 +123,7 @@ class SageEncoder(nn.Module):
         self.dropout = dropout
         self.drop_whole_units = False  # a unit at all nodes at once, not at each by itself
         self.generator = generator
+        self._kept, self._kept_by = torch.empty(0), -1
 
     def forward(self, graph: Operands) -> Tensor:
         """Return (members, graph.rows, hidden)."""
@@ -111,11 +131,55 @@ class SageEncoder(nn.Module):
             return encode(self.written_out(graph))
         first, *rest = self.layers
         assert isinstance(first, SageLayer)
-        hidden = self._activated(first.on_features(graph))
-        for layer in rest:
-            mean = graph.mean_top if layer is rest[-1] else graph.mean
-            hidden = self._activated(layer(hidden, mean))
+        hidden = self._activated(first.on_features(graph, len(rest)))
+        for left, layer in reversed([*enumerate(reversed(rest))]):
+            hidden = self._activated(layer(hidden, graph.mean_for(left)))
         return hidden if hidden.shape[1] == graph.rows else hidden[:, : graph.rows]
+
+    def in_chunks(self, graph: Operands) -> Iterator[Tensor]:
+        """Yield hidden vectors of the wanted nodes, some at a time; for a net that is not training.
+
+        Layer by layer: besides the features there are never more than two layers' vectors.
+        """
+        hidden: Tensor | None = None
+        for left, layer in reversed([*enumerate(reversed(self.layers))]):
+            assert isinstance(layer, SageLayer)
+            rows = graph.nodes if left else graph.rows
+            parts = self._layer_in_chunks(layer, graph, hidden, left, rows)
+            if left == 0:
+                yield from parts
+                return
+            hidden = new_tensor((len(layer.bias), rows, layer.bias.shape[-1]), layer.bias.dtype)
+            done = 0
+            for part in parts:
+                hidden[:, done : done + part.shape[1]] = part
+                done += part.shape[1]
+
+    def _layer_in_chunks(
+        self, layer: SageLayer, graph: Operands, hidden: Tensor | None, left: int, rows: int
+    ) -> Iterator[Tensor]:
+        """Yield a layer's outputs; where several ranks fit one model, each computes some."""
+        mean = graph.mean if hidden is None else graph.mean_for(left)
+        x, bias = graph.features, layer.bias
+        project = hidden is None and isinstance(x, SparseMatrix)
+        projected = x.multiply(layer.neighbour) if project else None
+
+        def some(part: slice) -> Tensor:
+            if hidden is not None:
+                around = mean.some(part.start, part.stop).multiply(hidden)
+                found = layer.combined(around, hidden[:, part])
+            elif isinstance(x, SparseMatrix):
+                assert projected is not None
+                found = mean.some(part.start, part.stop).multiply(projected)
+                found += x.some(part.start, part.stop).multiply(layer.root) + bias
+            else:
+                found = layer.on_dense(x[part])
+            return self.activation(found)
+
+        def empty(part: slice) -> Tensor:
+            return bias.new_empty((len(bias), part.stop - part.start, bias.shape[2]))
+
+        yield from ranks.shared_out([*row_chunks(rows)], some, empty)
 
     def sage_weights(self) -> list[Tensor]:
         """Return neighbour, bias and root of every layer."""
@@ -143,14 +207,20 @@ class SageEncoder(nn.Module):
         """
         if not self.training or self.dropout == 0:
             return None
-        # one mask for all members, and one random byte a unit: a fifth of the time of a draw a
-        # unit, at shares of 1/256
         shape = hidden.shape[-1 if self.drop_whole_units else -2 :]
-        dropped = min(round(self.dropout * 256), 255)
-        words = torch.empty(-(-shape.numel() // 8), dtype=torch.int64)
-        words.random_(-(2**63), None, generator=self.generator)
-        kept = words.view(torch.uint8)[: shape.numel()].view(shape) >= dropped
-        return kept.to(hidden.dtype) * (256 / (256 - dropped))
+        # a window of numbers drawn once, somewhere else each time: a draw a unit takes as long as
+        # the arithmetic of a small net
+        seed = self.generator.initial_seed()
+        if self._kept_by != seed or len(self._kept) < shape.numel() + WINDOWS:
+            self._kept, self._kept_by = self._draw_kept(seed, shape.numel() + WINDOWS), seed
+        start = int(torch.randint(WINDOWS, (), generator=self.generator))
+        return self._kept[start : start + shape.numel()].view(shape).to(hidden)
+
+    def _draw_kept(self, seed: int, count: int) -> Tensor:
+        """Draw dropout's factors: the same for the same seed, whatever was drawn before."""
+        draw = torch.Generator().manual_seed(seed)
+        dropped = torch.empty(count).uniform_(generator=draw) < self.dropout
+        return dropped.logical_not_().to(torch.float32).div_(1 - self.dropout)
 
 
 def uniform_parameter(

@@ -76,8 +76,8 @@ class QuantileHead(nn.Module):
     While training, every node gets a τ ~ U(0, 1) of its own in each pass.
 
     Shapes:
-        (members, nodes, hidden) → quantiles (len(taus), members, nodes); while training before
-        them the drawn τ (nodes,) and its quantile (members, nodes)
+        (members, nodes, hidden) → quantiles (len(taus), members, nodes); while training the drawn
+        τ (nodes,), its quantile (members, nodes), and what gives those quantiles when asked
     """
 
     def __init__(self, hidden: int, *, generator: torch.Generator, members: int = 1) -> None:
@@ -97,11 +97,12 @@ class QuantileHead(nn.Module):
             found: Tensor = self.outer(nn.functional.silu(inner + tau * self.by_tau))[0]
             return found
 
-        if not self.training:
+        def fixed() -> Tensor:
             return torch.stack([at(2 * tau - 1) for tau in self.taus])
-        drawn = torch.rand(hidden.shape[1], generator=self.generator).to(hidden.dtype)
-        with torch.no_grad():
-            fixed = torch.stack([at(2 * tau - 1) for tau in self.taus])
+
+        if not self.training:
+            return fixed()
+        drawn = torch.rand(hidden.shape[1], generator=self.generator).to(hidden)
         return drawn, at(2 * drawn.unsqueeze(1) - 1), fixed
 
 

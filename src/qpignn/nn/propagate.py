@@ -1,15 +1,18 @@
 """Mean aggregation as one sparse product, and the constants of a graph that a net trains on.
 
-What makes a training step fast here: the adjacency and its transpose are built once; the first hop
-over the constant features is computed once, not per epoch; wide sparse features are projected
-before they are aggregated and are never made dense; nodes that carry loss stand first, so that the
-last layer is computed for those rows only.
+What makes a training step fast here: the adjacency is built once, and its transpose when a gradient
+first asks for it; the first hop over the constant features is computed once, not per epoch; wide
+sparse features are projected before they are aggregated and are never made dense; nodes that carry
+loss stand first, so that the last layer is computed for those rows only. What keeps it small: the
+indices have 32 bits where they fit, and edges that all count alike carry no number of their own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,56 +20,122 @@ import torch
 from torch import Tensor
 
 from qpignn.data.matrix import is_sparse, select_rows, to_scipy
+from qpignn.room import CHUNK, new_tensor, row_chunks
+
+FITS_32_BITS = 2**31
 
 
 class SparseMatrix:
-    """A constant sparse matrix that multiplies dense ones, keeping its transpose for the gradient.
+    """A constant sparse matrix that multiplies dense ones, and knows its transpose.
 
-    Shapes:
-        self: (rows, columns); ``self @ dense``: (…, columns, width) → (…, rows, width)
+    Attributes:
+        shape: (rows, columns); ``self @ dense``: (…, columns, width) → (…, rows, width).
+        starts, columns: CSR arrays.
+        values: of the stored entries; None where all are 1.
+        scale: (rows, 1), what each row is multiplied by; None for nothing.
     """
 
-    def __init__(self, matrix: Any, dtype: torch.dtype = torch.float32) -> None:
+    def __init__(
+        self,
+        starts: Tensor,
+        columns: Tensor,
+        values: Tensor | None,
+        shape: tuple[int, int],
+        scale: Tensor | None = None,
+    ) -> None:
+        self.starts, self.columns, self.values = starts, columns, values
+        self.shape, self.scale = shape, scale
+
+    @classmethod
+    def from_scipy(cls, matrix: Any, dtype: torch.dtype = torch.float32) -> Self:
+        """Take over a SciPy matrix with its values."""
         matrix = sp.csr_matrix(matrix)
-        self.shape: tuple[int, int] = matrix.shape
-        self._forward = _Rows(matrix, dtype)
-        self._backward = _Rows(matrix.T.tocsr(), dtype)
+        return cls(*_csr(matrix), torch.from_numpy(matrix.data).to(dtype), matrix.shape)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         product: Tensor = _Product.apply(dense, self)  # type: ignore[no-untyped-call]
         return product
 
+    @property
+    def device(self) -> torch.device:
+        """Where it is."""
+        return self.columns.device
+
+    def to(self, device: torch.device) -> SparseMatrix:
+        """Bring the numbers to a device."""
+        parts = (self.starts, self.columns, self.values, self.scale)
+        starts, columns, values, scale = (None if p is None else p.to(device) for p in parts)
+        assert starts is not None
+        assert columns is not None
+        return SparseMatrix(starts, columns, values, self.shape, scale)
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Of what it is multiplied with."""
+        number = self.scale if self.values is None else self.values
+        return torch.float32 if number is None else number.dtype
+
     def multiply(self, dense: Tensor, *, transposed: bool = False) -> Tensor:
         """Return the plain product, outside autograd."""
-        rows = self._backward if transposed else self._forward
         if dense.dim() == 2:
-            return rows.times(dense)
+            return self._times(dense, transposed)
         if len(dense) == 1:
-            return rows.times(dense[0]).unsqueeze(0)
+            return self._times(dense[0], transposed).unsqueeze(0)
         # one by one: what stays in the cache is one member's, not all
-        return torch.stack([rows.times(part) for part in dense])
+        return torch.stack([self._times(part, transposed) for part in dense])
+
+    def some(self, start: int, end: int) -> Self:
+        """Return the rows from ``start`` to before ``end``; nothing is copied but their starts."""
+        if (start, end) == (0, self.shape[0]):
+            return self
+        low, high = int(self.starts[start]), int(self.starts[end])
+        return type(self)(
+            self.starts[start : end + 1] - low,
+            self.columns[low:high],
+            None if self.values is None else self.values[low:high],
+            (end - start, self.shape[1]),
+            None if self.scale is None else self.scale[start:end],
+        )
+
+    def _times(self, dense: Tensor, transposed: bool) -> Tensor:
+        scale = None if self.scale is None else self.scale.to(dense.dtype)
+        if transposed:
+            return _bag(dense if scale is None else dense * scale, *self._transpose)
+        product = _bag(dense, self.starts, self.columns, self.values)
+        return product if scale is None else product.mul_(scale)
+
+    @cached_property
+    def _transpose(self) -> tuple[Tensor, Tensor, Tensor | None]:
+        """CSR arrays of the transpose, without the scale; made when first asked for."""
+        shown = [None if p is None else p.cpu().numpy() for p in (self.values, self.columns)]
+        data = np.ones(len(self.columns), dtype=np.int8) if shown[0] is None else shown[0]
+        arrays = (data, shown[1], self.starts.cpu().numpy())
+        turned = sp.csr_matrix(arrays, shape=self.shape).T.tocsr()
+        values = None if self.values is None else torch.from_numpy(turned.data)
+        starts, columns = (part.to(self.device) for part in _csr(turned))
+        return starts, columns, None if values is None else values.to(self.device)
 
 
-class _Rows:
-    """CSR arrays as ``embedding_bag`` takes them: a bag of weighted rows is a sparse product."""
+def _csr(matrix: Any) -> tuple[Tensor, Tensor]:
+    """Return a SciPy matrix's starts and columns, with 32 bits where they fit."""
+    fits = max(matrix.nnz, *matrix.shape) < FITS_32_BITS
+    index = np.int32 if fits else np.int64
+    arrays = (matrix.indptr, matrix.indices)
+    starts, columns = (torch.from_numpy(array.astype(index, copy=False)) for array in arrays)
+    return starts, columns
 
-    def __init__(self, matrix: Any, dtype: torch.dtype) -> None:
-        fits = max(matrix.nnz, *matrix.shape) < 2**31
-        index = torch.int32 if fits else torch.int64
-        self.starts = torch.from_numpy(matrix.indptr.astype(np.int64)).to(index)
-        self.columns = torch.from_numpy(matrix.indices.astype(np.int64)).to(index)
-        self.values = torch.from_numpy(matrix.data).to(dtype)
 
-    def times(self, dense: Tensor) -> Tensor:
-        product: Tensor = torch.embedding_bag(
-            dense.contiguous(),
-            self.columns,
-            self.starts,
-            mode=0,  # sum
-            per_sample_weights=self.values.to(dense.dtype),
-            include_last_offset=True,
-        )[0]
-        return product
+def _bag(dense: Tensor, starts: Tensor, columns: Tensor, values: Tensor | None) -> Tensor:
+    """Multiply: for ``embedding_bag``, a sparse product is a bag of weighted rows."""
+    product: Tensor = torch.embedding_bag(
+        dense.contiguous(),
+        columns,
+        starts,
+        mode=0,  # sum
+        per_sample_weights=None if values is None else values.to(dense.dtype),
+        include_last_offset=True,
+    )[0]
+    return product
 
 
 class _Product(torch.autograd.Function):
@@ -88,16 +157,40 @@ class Operands:
         features: the wanted nodes first. Sparse: (nodes, columns). Dense: (nodes, 2·columns), the
             mean over each node's neighbours (computed once) beside its own features.
         columns: number of input features.
-        mean: (nodes, nodes), row v averages over the neighbours of v.
-        mean_top: (rows, nodes), its first rows.
+        means: what layers average with, from the last layer back: row v averages over the
+            neighbours of v. The last layer has rows for the wanted nodes only; layers for which
+            there is none of their own use the one that stands last.
         rows: how many nodes, from the first, the net is to give outputs for.
+        own: sparse features of the nodes that the first layer gives outputs for; else None.
     """
 
     features: Tensor | SparseMatrix
     columns: int
-    mean: SparseMatrix
-    mean_top: SparseMatrix
+    means: Sequence[SparseMatrix]
     rows: int
+    own: SparseMatrix | None = None
+
+    def to(self, device: torch.device) -> Operands:
+        """Bring the numbers to a device."""
+        if self.features.device == device:
+            return self
+        own = None if self.own is None else self.own.to(device)
+        means = [mean.to(device) for mean in self.means]
+        return replace(self, features=self.features.to(device), means=means, own=own)
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        return int(self.features.shape[0])
+
+    @property
+    def mean(self) -> SparseMatrix:
+        """What all layers but the last average with."""
+        return self.means[-1]
+
+    def mean_for(self, left: int) -> SparseMatrix:
+        """Return what a layer averages with that has ``left`` more after it."""
+        return self.means[min(left, len(self.means) - 1)]
 
 
 def prepare(
@@ -115,33 +208,73 @@ def prepare(
         first: positions of the nodes to give outputs for, in the wanted order; default all.
     """
     nodes = x.shape[0]
-    adjacency = mean_adjacency(edge_index, edge_weight, nodes)
-    rows = nodes
-    if first is not None:
-        rows = len(first)
-        wanted = torch.zeros(nodes, dtype=torch.bool)
-        wanted[first] = True
-        order = torch.cat([first, (~wanted).nonzero().flatten()])
-        adjacency = adjacency[order.numpy()][:, order.numpy()]
-        x = select_rows(x, order)
-    mean = SparseMatrix(adjacency, x.dtype)
-    mean_top = mean if rows == nodes else SparseMatrix(adjacency[:rows], x.dtype)
-    features: Tensor | SparseMatrix
+    order = None if first is None else _first_of_all(first, nodes)
+    rows = nodes if first is None else len(first)
+    mean = mean_matrix(edge_index, edge_weight, nodes, order, x.dtype)
+    means = (mean,) if rows == nodes else (mean.some(0, rows), mean)
     if is_sparse(x):
-        features = SparseMatrix(to_scipy(x), x.dtype)
-    else:
-        features = torch.cat([mean.multiply(x), x], dim=1)
-    return Operands(features, x.shape[1], mean, mean_top, rows)
+        x = x if order is None else select_rows(x, order)
+        features = SparseMatrix.from_scipy(to_scipy(x), x.dtype)
+        return Operands(features, x.shape[1], means, rows, features)
+    x = x if order is None else x[order]
+    both = new_tensor((nodes, 2 * x.shape[1]), x.dtype)
+    for part in row_chunks(nodes):
+        both[part, : x.shape[1]] = mean.some(part.start, part.stop).multiply(x)
+        both[part, x.shape[1] :] = x[part]
+    return Operands(both, x.shape[1], means, rows)
 
 
-def mean_adjacency(edge_index: Tensor, edge_weight: Tensor | None, nodes: int) -> Any:
-    """Return the SciPy CSR matrix whose row v averages over the sources of edges into v.
+def _first_of_all(first: Tensor, nodes: int) -> Tensor:
+    """Return all positions, some of them first."""
+    left = torch.ones(nodes, dtype=torch.bool)
+    left[first] = False
+    return torch.cat([first, left.nonzero().flatten()])
 
-    A node without neighbours, or whose weights are all zero, gets zeros.
+
+def mean_matrix(
+    edge_index: Tensor,
+    edge_weight: Tensor | None,
+    nodes: int,
+    order: Tensor | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> SparseMatrix:
+    """Return the matrix whose row v averages over the sources of edges into v.
+
+    A node without neighbours, or whose weights are all zero, gets zeros; edges that are there
+    twice count twice. ``order`` renumbers the nodes: where each of the new ones stood before.
     """
-    source, target = edge_index.numpy()
-    weight = np.ones(len(source)) if edge_weight is None else edge_weight.double().numpy()
-    matrix = sp.csr_matrix((weight, (target, source)), shape=(nodes, nodes))
-    total = np.asarray(matrix.sum(axis=1)).ravel()
-    inverse = np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
-    return sp.diags(inverse) @ matrix
+    if edge_weight is None and order is None and _by_target(edge_index[1]):
+        totals = torch.bincount(edge_index[1], minlength=nodes)
+        starts = torch.nn.functional.pad(totals.cumsum(0), (1, 0))
+        values, columns = None, edge_index[0]  # as they are: they may be larger than memory
+    else:
+        matrix = _adjacency(edge_index, edge_weight, nodes, order)
+        starts, columns = _csr(matrix)
+        values = None if edge_weight is None else torch.from_numpy(matrix.data).to(dtype)
+        totals = starts.diff() if values is None else torch.from_numpy(matrix @ np.ones(nodes))
+    scale = totals.double().reciprocal().masked_fill_(totals == 0, 0).to(dtype)
+    return SparseMatrix(starts, columns, values, (nodes, nodes), scale.unsqueeze(1))
+
+
+def _by_target(targets: Tensor) -> bool:
+    """Whether edges stand in the order of the nodes they run into."""
+    size = 16 * CHUNK
+    starts = range(0, len(targets) - 1, size)
+    return all(bool((targets[i : i + size + 1].diff() >= 0).all()) for i in starts)
+
+
+def _adjacency(
+    edge_index: Tensor, edge_weight: Tensor | None, nodes: int, order: Tensor | None
+) -> Any:
+    """Return a SciPy CSR matrix of the edges, row by row into a node."""
+    index = np.int32 if nodes < FITS_32_BITS else np.int64
+    place = np.arange(nodes, dtype=index)
+    if order is not None:
+        place[order.numpy()] = np.arange(nodes, dtype=index)
+    source, target = (place[end.numpy()] for end in edge_index)
+    data = np.ones(len(source), dtype=np.int8)  # a byte: nobody asks for it
+    if edge_weight is not None:
+        data = edge_weight.double().numpy()
+    edges = sp.coo_matrix((data, (target, source)), shape=(nodes, nodes))
+    edges.has_canonical_format = True  # else SciPy would merge repeated edges, and sort
+    return edges.tocsr()

@@ -121,7 +121,9 @@ class ByHand:
         torch.bmm(by_member, self.hidden, out=to_weight)
         torch.sum(by_member, 2, keepdim=True, out=to_bias)
         assert self.layers is not None
-        self.layers.backward(torch.bmm(by_member.mT, self.weight), places)
+        to_hidden = self.layers.gradient_place()
+        torch.bmm(by_member.mT, self.weight, out=to_hidden)
+        self.layers.backward(to_hidden, places)
 
     def forget(self) -> None:
         """Give back the memory of the last pass."""

@@ -13,7 +13,10 @@ class History:
     """Per epoch: the loss, and coverage and mean width on the nodes it was computed on.
 
     Attributes:
-        loss, coverage, width: on the training nodes, in scaled-target units.
+        loss: on the training nodes, in scaled-target units; an average, if an epoch has more than
+            one step.
+        coverage, width: likewise, as of the last time somebody looked: at the first epoch, at
+            every epoch that looks at held-out nodes (net methods: every fifth) and at the last.
         held_out: score on held-out nodes by epoch, for the epochs that looked at some.
         best_epoch: the epoch whose weights were kept (counted from 0).
         stopped: ``epochs`` (ran to the end), ``patience`` or ``interrupted``.

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
+from qpignn import ranks
 from qpignn.errors import SettingError, TrainingError, not_negative, whole_number
 from qpignn.progress import progress
+from qpignn.training.checkpoint import Course, Draws, active_keeper
 from qpignn.training.history import History
 from qpignn.training.weights import FlatWeights
 
@@ -21,8 +23,8 @@ class Measured:
 
     Attributes:
         loss: to be minimised.
-        shown: returns the share of training nodes covered and their mean width; called after the
-            step, outside the gradient.
+        shown: returns the share of training nodes covered and their mean width; called before
+            the weights move, outside the gradient, when somebody looks.
         gradient: fills in the weights' gradients, where autograd is not to do it.
     """
 
@@ -66,72 +68,119 @@ class TrainingSettings:
             whole_number("patience", self.patience)
         whole_number("look_every", self.look_every)
 
+    def looks_after(self, epoch: int) -> bool:
+        """Whether the held-out nodes are looked at after an epoch (counted from 0)."""
+        return (epoch + 1) % self.look_every == 0 or epoch + 1 == self.epochs
+
+
+Steps = Callable[[int], Iterable[Measured]]
+"""The steps of an epoch, each made when its turn has come."""
+
+
+def once(measure: Callable[[], Measured]) -> Steps:
+    """One step an epoch, on all nodes at once."""
+    return lambda epoch: (measure(),)
+
 
 def train(
     net: nn.Module,
-    measure: Callable[[], Measured],
+    steps: Steps,
     settings: TrainingSettings,
     held_out_score: Callable[[], float] | None = None,
+    draws: Sequence[Draws] = (),
 ) -> History:
     """Train ``net`` in place and return what happened.
 
     Args:
         net: its weights are moved; its train/eval mode is set here.
-        measure: runs the net on the training nodes and returns the loss.
+        steps: for each step of an epoch, runs the net on training nodes and says the loss. Where
+            several ranks fit one model, each has steps of its own, and moves by their average.
         settings: see :class:`TrainingSettings`.
         held_out_score: lower is better; called after every ``look_every``-th epoch and the last,
             with the net in eval mode. If given, the weights of the best look are kept.
+        draws: generators that ``steps`` draws from, beside those the net's modules hold as
+            ``generator``; a training that goes on from a checkpoint needs to know them all.
 
-    Ctrl-C ends training early and keeps what was learnt; a second one goes through.
+    Ctrl-C ends training early and keeps what was learnt; a second one goes through. Within
+    :func:`qpignn.training.checkpoint.checkpoints` a training that was killed goes on.
 
     Raises:
         TrainingError: the loss is no longer a finite number.
     """
     weights = FlatWeights(net.parameters(), settings.lr, settings.weight_decay)
-    history = History()
-    best_score, best_weights = math.inf, None
+    course, keeper = Course(net, weights, draws), active_keeper()
+    if keeper is not None and keeper.take_up(course):
+        net.eval()
+        return course.history
+    history = course.history
     with progress("training", settings.epochs, shown=settings.verbose) as show:
         try:
-            for epoch in range(settings.epochs):
+            for epoch in range(len(history), settings.epochs):
                 net.train()
-                weights.clear_gradient()
-                measured = measure()
-                _check_finite("loss", measured.loss.item(), epoch, settings)
-                measured.backward()
-                weights.step()
-                _record(history, measured)
+                looks = settings.looks_after(epoch)
+                shows = looks or epoch == 0
+                moves = [_move(weights, s, epoch, settings, shows=shows) for s in steps(epoch)]
+                _record(history, moves)
                 history.best_epoch = epoch if held_out_score is None else history.best_epoch
                 if settings.verbose:
                     show(epoch + 1, _words(history))
-                looks = (epoch + 1) % settings.look_every == 0 or epoch + 1 == settings.epochs
-                if held_out_score is None or not looks:
-                    continue
-                net.eval()
-                with torch.no_grad():
-                    score = held_out_score()
-                _check_finite("held-out score", score, epoch, settings)
-                history.held_out[epoch] = score
-                if score < best_score:
-                    best_score, best_weights, history.best_epoch = score, weights.copy(), epoch
-                elif settings.patience and epoch - history.best_epoch >= settings.patience:
-                    history.stopped = "patience"
+                if held_out_score is not None and looks:
+                    _look(course, held_out_score, epoch, settings)
+                if history.stopped == "patience":
                     break
+                if keeper is not None:
+                    keeper.keep(course)
         except KeyboardInterrupt:
             if not history.loss:
                 raise
             history.stopped = "interrupted"
-    if best_weights is not None:
-        weights.restore(best_weights)
+    if course.best_weights is not None:
+        weights.restore(course.best_weights)
     net.eval()
+    if keeper is not None:
+        keeper.finish(course)
     return history
 
 
-def _record(history: History, measured: Measured) -> None:
+def _look(
+    course: Course, held_out_score: Callable[[], float], epoch: int, settings: TrainingSettings
+) -> None:
+    """Score the net on the held-out nodes; keep the best weights, or run out of patience."""
+    course.net.eval()
     with torch.no_grad():
-        coverage, width = measured.shown()
+        score = held_out_score()
+    _check_finite("held-out score", score, epoch, settings)
+    history = course.history
+    history.held_out[epoch] = score
+    if score < course.best_score:
+        course.best_score, course.best_weights = score, course.weights.copy()
+        history.best_epoch = epoch
+    elif settings.patience and epoch - history.best_epoch >= settings.patience:
+        history.stopped = "patience"
+
+
+def _move(
+    weights: FlatWeights, measured: Measured, epoch: int, settings: TrainingSettings, *, shows: bool
+) -> tuple[float, ...]:
+    """Move the weights; return the loss before that and, if wanted, coverage and width there."""
+    loss = measured.loss.item()
+    _check_finite("loss", loss, epoch, settings)
+    measured.backward()
+    with torch.no_grad():
+        shown = measured.shown() if shows else ()
+    ranks.average(weights.gradient)
+    weights.step()
+    weights.clear_gradient()  # now, because some steps fill it in before they are asked for
+    return loss, *shown
+
+
+def _record(history: History, seen: list[tuple[float, ...]]) -> None:
+    """Add an epoch: the averages of its steps; what was not looked at stays as it was."""
+    loss, *shown = [sum(values) / len(values) for values in zip(*seen, strict=True)]
+    coverage, width = shown or (history.coverage[-1], history.width[-1])
+    history.loss.append(loss)
     history.coverage.append(coverage)
     history.width.append(width)
-    history.loss.append(measured.loss.item())
 
 
 def _check_finite(what: str, value: float, epoch: int, settings: TrainingSettings) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +27,7 @@ class FlatWeights:
             start += weight.numel()
         self._lr, self._weight_decay = lr, weight_decay
         self._mean, self._square = torch.zeros_like(self.gradient), torch.zeros_like(self.gradient)
-        self._steps = torch.zeros(())
+        self._steps = torch.zeros((), device=self.vector.device)
 
     def clear_gradient(self) -> None:
         """Start a step."""
@@ -56,10 +56,33 @@ class FlatWeights:
             weight_decay=self._weight_decay,
         )
 
+    def state(self) -> dict[str, Tensor]:
+        """Return the weights and what Adam remembers: the tensors themselves, not copies."""
+        return {
+            "vector": self.vector,
+            "mean": self._mean,
+            "square": self._square,
+            "steps": self._steps,
+        }
+
+    def restore_state(self, state: Mapping[str, Tensor]) -> None:
+        """Put back what :meth:`state` returned; the net's weights stay views of the vector."""
+        for name, place in self.state().items():
+            _put(state[name], place)
+
     def copy(self) -> Tensor:
         """Return the weights as they are now."""
         return self.vector.clone()
 
     def restore(self, vector: Tensor) -> None:
         """Put back weights taken with :meth:`copy`."""
-        self.vector.copy_(vector)
+        _put(vector, self.vector)
+
+
+def _put(values: Tensor, place: Tensor) -> None:
+    if (values.shape, values.dtype) != (place.shape, place.dtype):  # copy_ would bend them
+        raise ValueError(
+            f"expected {tuple(place.shape)} of {place.dtype}, "
+            f"got {tuple(values.shape)} of {values.dtype}"
+        )
+    place.copy_(values)

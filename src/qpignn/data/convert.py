@@ -1,0 +1,115 @@
+"""Node and edge files larger than memory become a graph that is mapped, piece by piece.
+
+The graph is the one :func:`qpignn.read_graph` makes of the same files, by the same rules, only
+that its edges are sorted by target. What must fit into memory is the ids and one column at a time:
+a median, and what kind a column is, depend on all of its values. Features and edges need not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from qpignn.data.convert_edges import convert_edges, open_edges
+from qpignn.data.convert_nodes import by_columns, convert_nodes, open_nodes, read_ids
+from qpignn.data.edge_sort import write_edges
+from qpignn.data.mapped import Description, finish, unfinished
+from qpignn.data.tables import check_header
+from qpignn.errors import ReadError, whole_number
+
+
+def convert_graph(
+    nodes: str | Path,
+    edges: str | Path | None,
+    folder: str | Path,
+    *,
+    target: str | None,
+    id: str = "id",
+    features: Sequence[str] | None = None,
+    categorical: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    missing: str = "error",
+    edge_ends: tuple[str, str] | None = None,
+    edge_weight: str | None = None,
+    node_weight: str | None = None,
+    split: str | None = None,
+    coordinates: Sequence[str] | None = None,
+    directed: bool = False,
+    encoding: str = "utf-8",
+    decimal: str = ".",
+    memory: int = 1 << 30,
+    verbose: bool = False,
+) -> Description:
+    """Turn node and edge files into a folder for :func:`qpignn.data.mapped.open_graph`.
+
+    The folder opens only once it is complete. An older graph in it is taken away as soon as the
+    files' headers are found to be in order; what an interrupted conversion left is cleaned up.
+
+    Args:
+        nodes, edges: ``.csv``, ``.tsv`` (maybe gzipped) or ``.parquet``; ``edges=None`` for none.
+        folder: where the graph goes.
+        target, id, features, categorical, ignore, missing, edge_ends, edge_weight, node_weight,
+            split, coordinates, directed: roles of columns, as in :func:`qpignn.from_frames`.
+        encoding, decimal: of text files.
+        memory: about how many bytes may be used at once, beside the ids and one column.
+        verbose: whether to show progress.
+
+    Raises:
+        ReadError, GraphError: as :func:`qpignn.read_graph`. Where edges are at fault, the first
+            piece of the file with a fault is told of, by its rows in the file.
+    """
+    whole_number("memory", memory)
+    folder = Path(folder)
+    form: dict[str, Any] = {"encoding": encoding, "decimal": decimal}
+    roles: dict[str, Any] = {
+        "target": target,
+        "id": id,
+        "features": features,
+        "ignore": ignore,
+        "categorical": categorical,
+        "missing": missing,
+        "node_weight": node_weight,
+        "split": split,
+        "coordinates": coordinates,
+    }
+    for file in (nodes, edges):
+        _refuse_graphml(file)
+    node_table = open_nodes(nodes, roles, **form)
+    edge_table = None
+    if edges is not None:
+        edge_table = open_edges(edges, edge_ends, edge_weight, directed=directed, **form)
+    limits: dict[str, Any] = {"memory": memory, "verbose": verbose}
+    with unfinished(folder) as room:
+        table = by_columns(node_table, room, **limits)
+        ids = read_ids(node_table, table)
+        if edge_table is not None:
+            check_header(edge_table.table.path, edge_table.table.columns, ids)
+        coding = convert_nodes(node_table, table, ids, room, **limits)
+        if table is not node_table.table:
+            table.path.unlink()  # edges need the place
+        if edge_table is None:
+            write_edges(room, [], weighted=False)
+        else:
+            convert_edges(edge_table, ids, room, **limits)
+        told = {**roles, **form, "edge_ends": edge_ends, "edge_weight": edge_weight}
+        return finish(
+            folder,
+            room,
+            directed=directed,
+            feature_names=coding.feature_names,
+            coding=coding,
+            roles={**{name: _plain(value) for name, value in told.items()}, "directed": directed},
+        )
+
+
+def _plain(value: Any) -> Any:
+    return value if value is None or isinstance(value, str) else [str(name) for name in value]
+
+
+def _refuse_graphml(file: str | Path | None) -> None:
+    if file is not None and ".graphml" in Path(file).name.lower():
+        raise ReadError(
+            f"{file}: expected tables (.csv, .tsv, .parquet), got GraphML, which cannot be read in "
+            f"pieces; read it whole (read_graph, qpignn fit --nodes) or save it as tables"
+        )

@@ -1,0 +1,198 @@
+"""A node table larger than memory becomes arrays: features row by row, all else column by column.
+
+The rules are those of tables in memory, :func:`qpignn.from_frames` and :class:`Coding`; here is
+only how they are fed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+import pandas as pd
+from torch_geometric.data import Data
+
+from qpignn.data.coding import NUMBER, Coding
+from qpignn.data.frames import COORDINATES, compact, from_frames, id_index
+from qpignn.data.graph import MASKS, check_ids
+from qpignn.data.mapped import array_file, write_ids
+from qpignn.data.tables import ParquetTable, TextTable, check_id_column, open_table, piece_rows
+from qpignn.errors import GraphError
+from qpignn.progress import progress
+
+ARRAYS_OF: dict[str, dict[str, str]] = {
+    "target": {"y": "<f8"},
+    "node_weight": {"node_weight": "<f4"},
+    "split": dict.fromkeys(MASKS, "|b1"),
+    "coordinates": {"pos": "<f8"},
+}
+"""What is kept of a role, and as which type."""
+FILLER = "\0"
+"""A feature for tables that are read for another column's sake."""
+
+
+class NodeTable(NamedTuple):
+    """A table of nodes, the roles of its columns, and those that are features."""
+
+    table: TextTable | ParquetTable
+    roles: dict[str, Any]
+    features: list[str]
+
+
+class _OneByOne:
+    """A table in memory to those who ask for one column after the other."""
+
+    def __init__(self, table: ParquetTable) -> None:
+        self._table = table
+        self.types: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> pd.Series[Any]:
+        column = self._table.column(name)
+        self.types[name] = column.dtype
+        return column
+
+
+def open_nodes(
+    path: str | Path, roles: dict[str, Any], *, encoding: str, decimal: str
+) -> NodeTable:
+    """Look at a node table's header; roles that do not fit it raise."""
+    id, categorical = roles["id"], list(roles["categorical"])
+    table = open_table(path, text=[id, *categorical], encoding=encoding, decimal=decimal)
+    check_id_column(path, table.columns, id)
+    # two made-up nodes, to ask the rules of tables in memory which columns are features
+    made_up = pd.DataFrame({name: [0.0, 1.0] for name in table.columns})
+    for name in made_up.columns.intersection(categorical):
+        made_up[name] = ["\0", "\1"]
+    if roles["split"] in made_up:
+        made_up[roles["split"]] = None
+    graph = from_frames(made_up, None, **roles, need_target=False)
+    return NodeTable(table, roles, [column.name for column in graph.coding.columns])
+
+
+def by_columns(nodes: NodeTable, room: Path, *, memory: int, verbose: bool) -> ParquetTable:
+    """Return a node table whose columns can be read one by one: text is written as Parquet."""
+    table = nodes.table
+    if isinstance(table, ParquetTable):
+        return table
+    needed = {*nodes.features, *_places(nodes)}
+    needed |= {nodes.roles[role] for role in ("id", "target", "node_weight", "split")}
+    columns = [name for name in table.columns if name in needed]
+    rows = piece_rows(memory, len(table.columns))
+    with progress("reading nodes", 2 * table.most_rows(), shown=verbose) as show:
+        return table.as_parquet(room / "nodes", rows, columns, lambda done: show(done, ""))
+
+
+def read_ids(nodes: NodeTable, table: ParquetTable) -> pd.Index:
+    """Read the nodes' ids; they must be there, each once."""
+    if not table.rows:
+        raise GraphError(f"{nodes.table.path}: expected at least one node, got none")
+    id = nodes.roles["id"]
+    ids = id_index(pd.DataFrame({id: table.column(id)}), id)
+    check_ids(ids, table.rows)
+    return ids
+
+
+def convert_nodes(
+    nodes: NodeTable,
+    table: ParquetTable,
+    ids: pd.Index,
+    room: Path,
+    *,
+    memory: int,
+    verbose: bool,
+) -> Coding:
+    """Write everything that is known of nodes; return how their columns were coded.
+
+    Raises:
+        GraphError: as for tables in memory.
+    """
+    coding = _write_features(nodes, table, ids, room, memory=memory, verbose=verbose)
+    for role in ARRAYS_OF:
+        _write_role(role, nodes, table, ids, room)
+    write_ids(room, ids)
+    return coding
+
+
+def _write_features(
+    nodes: NodeTable,
+    table: ParquetTable,
+    ids: pd.Index,
+    room: Path,
+    *,
+    memory: int,
+    verbose: bool,
+) -> Coding:
+    source = _OneByOne(table)
+    coding = Coding.learn(
+        cast(pd.DataFrame, source),
+        nodes.features,
+        ids,
+        missing=nodes.roles["missing"],
+        categorical=nodes.roles["categorical"],
+    )
+    kind = "<f8" if _needs_float64(source, coding, ids) else "<f4"
+    width = len(coding.feature_names)
+    rows = piece_rows(memory, len(nodes.features) + width)
+    done = 0
+    with (
+        array_file(room / "x.npy", kind, (len(ids), width)) as file,
+        progress("writing features", len(ids), shown=verbose) as show,
+    ):
+        for piece in table.pieces(rows, nodes.features):
+            for name in nodes.features:  # integers are floats where another piece has blanks
+                if pd.api.types.is_float_dtype(source.types[name]):
+                    piece[name] = piece[name].astype(source.types[name])
+            x = coding.encode(piece, ids[done : done + len(piece)])
+            file.write(x.astype(kind).tobytes())
+            done += len(piece)
+            show(done, "")
+    return coding
+
+
+def _needs_float64(source: _OneByOne, coding: Coding, ids: pd.Index) -> bool:
+    """Whether some column would lose digits in float32 that tell nodes apart."""
+    for column in coding.columns:
+        if column.kind == NUMBER:
+            alone = Coding((column,), coding.missing)
+            x = alone.encode(pd.DataFrame({column.name: source[column.name]}), ids)
+            if compact(x).element_size() == 8:
+                return True
+    return False
+
+
+def _write_role(
+    role: str, nodes: NodeTable, table: ParquetTable, ids: pd.Index, room: Path
+) -> None:
+    """Write what one role gives, by the rules of tables in memory."""
+    column, id = nodes.roles[role], nodes.roles["id"]
+    names: Sequence[str] = [column] if column is not None else []
+    if role == "coordinates":
+        names = _places(nodes)
+    if not names:
+        return
+    roles = {"target": None, role: column, "id": id, "features": [FILLER]}
+
+    def read(named: pd.Index) -> Data:
+        frame = pd.DataFrame({id: named, FILLER: 0.0})
+        for name in names:
+            frame[name] = table.column(name)
+        return from_frames(frame, None, **roles)
+
+    try:
+        graph = read(pd.RangeIndex(len(ids)))  # copies of ids would take more than the column
+    except GraphError:
+        graph = read(ids)  # the same error, that tells nodes by their ids
+    for array, kind in ARRAYS_OF[role].items():
+        if graph.get(array) is not None:
+            values = graph[array].numpy().astype(kind)
+            with array_file(room / f"{array}.npy", kind, values.shape) as file:
+                file.write(values.tobytes())
+
+
+def _places(nodes: NodeTable) -> Sequence[str]:
+    """Return the columns that may say where nodes are."""
+    if nodes.roles["coordinates"] is not None:
+        return list(nodes.roles["coordinates"])
+    known = {name for pair in COORDINATES for name in pair}
+    return [name for name in nodes.table.columns if name.lower() in known]

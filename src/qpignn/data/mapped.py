@@ -1,0 +1,352 @@
+"""A graph larger than memory: a folder of arrays that are mapped where they lie, not read.
+
+Each array is a ``.npy`` file; ``mapped.json`` is written last and says what the others hold, so a
+folder that was only half written is refused, not read. Edges are sorted by target, then source.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import mmap
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+from torch_geometric.data import Data
+from torch_geometric.utils import is_undirected
+
+from qpignn.data.coding import Coding
+from qpignn.data.graph import MASKS, check_graph, simple_edges
+from qpignn.data.matrix import is_sparse
+from qpignn.errors import GraphError, ReadError, SettingError, listed
+from qpignn.files import replace_file
+
+FORMAT = 1
+DESCRIPTION, IDS, UNFINISHED = "mapped.json", "ids.parquet", "unfinished"
+KINDS = {
+    "x": ("<f4", "<f8"),
+    "edge_index": ("<i8",),
+    "y": ("<f8",),
+    "edge_weight": ("<f4",),
+    "node_weight": ("<f4",),
+    "pos": ("<f8",),
+    **dict.fromkeys(MASKS, ("|b1",)),
+}
+"""The arrays there may be, and the types each may have."""
+
+
+@dataclass(frozen=True)
+class Description:
+    """What a folder holds.
+
+    Attributes:
+        nodes, labelled: how many there are.
+        edges: columns of ``edge_index``; an undirected edge is there both ways.
+        directed: whether edges go one way.
+        feature_names: names of the columns of ``x``, where it has names.
+        coding: how a table became features (:meth:`Coding.to_dict`).
+        roles: the roles of the table's columns, where it was made from one.
+        files: each file's ``bytes`` and ``sha256``, and each array's ``dtype`` and ``shape``.
+    """
+
+    nodes: int
+    labelled: int
+    edges: int
+    directed: bool
+    feature_names: list[str] | None
+    coding: dict[str, Any] | None
+    roles: dict[str, Any] | None
+    files: dict[str, dict[str, Any]]
+
+    def counts(self) -> dict[str, int | bool]:
+        """What there is, in numbers; an undirected edge counts once."""
+        return {
+            "nodes": self.nodes,
+            "labelled": self.labelled,
+            "edges": self.edges if self.directed else self.edges // 2,
+            "directed": self.directed,
+            "features": int(self.files["x.npy"]["shape"][1]),
+            "bytes": sum(int(file["bytes"]) for file in self.files.values()),
+        }
+
+
+def open_graph(folder: str | Path) -> Data:
+    """Open a folder written by ``qpignn convert`` or :func:`write_graph`.
+
+    Only ids are read; all else stays on disk until it is used. Changing a tensor in place changes
+    memory, never the files.
+
+    Raises:
+        ReadError: where the folder is unfinished, damaged or something else.
+    """
+    folder = Path(folder)
+    told = read_description(folder)
+    out = Data()
+    for name in KINDS:
+        file = told.files.get(f"{name}.npy")
+        if file is not None:
+            out[name] = torch.from_numpy(_mapped(folder / f"{name}.npy", file))
+    if told.feature_names is not None:
+        out.feature_names = told.feature_names
+    if told.coding is not None:
+        out.coding = Coding.from_dict(told.coding)
+    if IDS in told.files:
+        out.node_id = _read_ids(folder / IDS, told.nodes)
+    return out
+
+
+def write_graph(folder: str | Path, data: Data) -> None:
+    """Write a graph that is in memory; ids other than numbers and text are written as text.
+
+    An older graph in the folder is replaced. Self-loops are dropped and repeated edges merged.
+    """
+    data = check_graph(data, need_target=False)
+    if is_sparse(data.x):
+        raise GraphError("x: expected dense features to write, got sparse ones; use .to_dense()")
+    nodes = data.x.shape[0]
+    # sorted by the first row: that must be the target
+    ends, weight = simple_edges(
+        data.edge_index.flip(0), nodes, data.get("edge_weight"), directed=True
+    )
+    arrays = {name: data[name].numpy() for name in KINDS if data.get(name) is not None}
+    arrays["edge_index"] = ends.flip(0).numpy()
+    if weight is not None:
+        arrays["edge_weight"] = weight.numpy()
+    with unfinished(Path(folder)) as room:
+        for name, values in arrays.items():
+            kind = values.dtype.str if values.dtype.str in KINDS[name] else KINDS[name][0]
+            with array_file(room / f"{name}.npy", kind, values.shape) as file:
+                file.write(np.ascontiguousarray(values, dtype=kind).tobytes())
+        if data.get("node_id") is not None:
+            write_ids(room, pd.Index(data.node_id, tupleize_cols=False))
+        finish(
+            Path(folder),
+            room,
+            directed=not is_undirected(ends, num_nodes=nodes),
+            feature_names=data.get("feature_names"),
+            coding=data.get("coding"),
+        )
+
+
+@contextmanager
+def unfinished(folder: Path) -> Iterator[Path]:
+    """Take an older graph away and give a room inside for new files; afterwards it is gone.
+
+    Raises:
+        SettingError: where files of the same names lie there that are not ours.
+    """
+    new, room = not folder.exists(), folder / UNFINISHED
+    names = [IDS, *(f"{name}.npy" for name in KINDS)]
+    strangers = [name for name in names if (folder / name).exists()]
+    if strangers and not room.exists() and not (folder / DESCRIPTION).exists():
+        raise SettingError(
+            f"{folder}: expected an empty folder or one of an earlier conversion, got one with "
+            f"{listed(strangers)}; choose another folder"
+        )
+    room.mkdir(parents=True, exist_ok=True)  # first: it says that the files are ours
+    (folder / DESCRIPTION).unlink(missing_ok=True)  # from here on the folder does not open
+    for name in names:
+        (folder / name).unlink(missing_ok=True)
+    for path in room.iterdir():
+        path.unlink()
+    try:
+        yield room
+    finally:
+        if not (folder / DESCRIPTION).exists():
+            for name in names:
+                (folder / name).unlink(missing_ok=True)
+        shutil.rmtree(room, ignore_errors=True)
+        if new and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+@contextmanager
+def array_file(path: Path, kind: str, shape: tuple[int, ...]) -> Iterator[BinaryIO]:
+    """Open an ``.npy`` file for its numbers to be written one after the other."""
+    with path.open("wb") as file:
+        header = {"descr": kind, "fortran_order": False, "shape": shape}
+        np.lib.format.write_array_header_1_0(file, header)
+        yield file
+
+
+def write_ids(room: Path, ids: pd.Index) -> None:
+    """Write ids, unless they are the rows' own numbers; what Parquet has no type for is text."""
+    ids = ids.infer_objects()
+    if pd.api.types.is_integer_dtype(ids) and bool((ids == np.arange(len(ids))).all()):
+        return
+    if pd.api.types.is_object_dtype(ids):
+        ids = pd.Index([str(id) for id in ids])
+    pd.DataFrame({"id": ids}).to_parquet(room / IDS, index=False)
+
+
+def finish(
+    folder: Path,
+    room: Path,
+    *,
+    directed: bool,
+    feature_names: list[str] | None,
+    coding: Coding | None,
+    roles: dict[str, Any] | None = None,
+) -> Description:
+    """Move written files to their places and describe them: from here on the folder opens."""
+    files = {}
+    for name in (IDS, *(f"{name}.npy" for name in KINDS)):
+        if (room / name).is_file():
+            files[name] = _file(room / name)
+            os.replace(room / name, folder / name)
+    labelled = 0
+    if "y.npy" in files:
+        labelled = int((~np.isnan(_mapped(folder / "y.npy", files["y.npy"]))).sum())
+    told = Description(
+        nodes=files["x.npy"]["shape"][0],
+        labelled=labelled,
+        edges=files["edge_index.npy"]["shape"][1],
+        directed=directed,
+        feature_names=None if feature_names is None else [str(name) for name in feature_names],
+        coding=None if coding is None else coding.to_dict(),
+        roles=roles,
+        files=files,
+    )
+    document = {"format": FORMAT, **asdict(told)}
+    replace_file(folder / DESCRIPTION, json.dumps(document, indent=2).encode())
+    return told
+
+
+def _file(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    told: dict[str, Any] = {"bytes": path.stat().st_size, "sha256": digest}
+    if path.suffix == ".npy":
+        shape, kind, _ = _header(path)
+        told |= {"dtype": kind, "shape": list(shape)}
+    return told
+
+
+def digest_of(folder: Path) -> str:
+    """Return what tells a graph from all others: the digest of its description, itself of digests.
+
+    Raises:
+        ReadError: where there is no graph.
+    """
+    read_description(folder)
+    return hashlib.sha256((folder / DESCRIPTION).read_bytes()).hexdigest()
+
+
+def read_description(folder: Path) -> Description:
+    """Read and check ``mapped.json``, and that the files it tells of are there, each of its size.
+
+    Raises:
+        ReadError: naming what is amiss.
+    """
+    path = folder / DESCRIPTION
+    if not path.is_file():
+        unfinished = f"one without {DESCRIPTION} (a conversion that did not finish?)"
+        got = unfinished if folder.is_dir() else "a file" if folder.exists() else "nothing"
+        raise _amiss(folder, got)
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        version = document.pop("format")
+        if version != FORMAT:
+            raise _amiss(folder, f"format {version!r}, where this version knows {FORMAT}")
+        told = Description(**document)
+        _check_shapes(told)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        if isinstance(error, ReadError):
+            raise
+        raise _amiss(folder, f"a damaged {DESCRIPTION} ({error})") from error
+    for name, file in told.files.items():
+        there = (folder / name).stat().st_size if (folder / name).is_file() else None
+        if there != file["bytes"]:
+            got = "none" if there is None else f"{there:,} bytes"
+            raise _amiss(folder, f"{got} in place of the {file['bytes']:,} bytes of {name}")
+    return told
+
+
+def _amiss(folder: Path, got: str) -> ReadError:
+    return ReadError(
+        f"{folder}: expected a folder written by 'qpignn convert' or write_graph, got {got}; "
+        f"convert again"
+    )
+
+
+def _check_shapes(told: Description) -> None:
+    """Raise ValueError, KeyError or TypeError unless a description makes sense in itself."""
+    if told.coding is not None:
+        Coding.from_dict(told.coding)
+    columns = told.files["x.npy"]["shape"][1]
+    if told.feature_names is not None and len(told.feature_names) != columns:
+        raise ValueError(f"{len(told.feature_names)} feature names for {columns} columns")
+    shapes = {
+        "x": [told.nodes, columns],
+        "edge_index": [2, told.edges],
+        "edge_weight": [told.edges],
+        "pos": [told.nodes, 2],
+    }
+    for name in told.files:
+        kind = name.removesuffix(".npy")
+        if name == IDS:
+            continue
+        if told.files[name]["dtype"] not in KINDS[kind]:
+            raise ValueError(f"{name} of type {told.files[name]['dtype']}")
+        if told.files[name]["shape"] != shapes.get(kind, [told.nodes]):
+            raise ValueError(f"{name} of shape {told.files[name]['shape']}")
+    if "edge_index.npy" not in told.files:
+        raise ValueError("no edge_index.npy")
+
+
+def _header(path: Path) -> tuple[tuple[int, ...], str, int]:
+    """Return an array's shape and type, and where its numbers begin."""
+    with path.open("rb") as file:
+        np.lib.format.read_magic(file)
+        shape, turned, kind = np.lib.format.read_array_header_1_0(file)
+        if turned:
+            raise ValueError("columns first")
+        return shape, kind.str, file.tell()
+
+
+def _mapped(path: Path, told: dict[str, Any]) -> npt.NDArray[Any]:
+    try:
+        shape, kind, start = _header(path)
+    except (OSError, ValueError) as error:
+        raise _amiss(path.parent, f"a damaged {path.name} ({error})") from error
+    size = start + int(np.prod(shape)) * np.dtype(kind).itemsize
+    if (kind, list(shape)) != (told["dtype"], told["shape"]) or size != told["bytes"]:
+        raise _amiss(path.parent, f"{path.name} of type {kind} and shape {list(shape)}")
+    with path.open("rb") as file:
+        memory = _private_map(file, size)
+    found: npt.NDArray[Any] = np.frombuffer(memory, kind, int(np.prod(shape)), start)
+    return found.reshape(shape)
+
+
+def _private_map(file: BinaryIO, size: int) -> mmap.mmap:
+    """Map a file for reading and for changes that stay in memory."""
+    if sys.platform != "linux":
+        return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
+    # without this flag Linux refuses to map more than there is memory: every page might be changed
+    no_reserve = getattr(mmap, "MAP_NORESERVE", 0x4000)
+    return mmap.mmap(
+        file.fileno(),
+        size,
+        flags=mmap.MAP_PRIVATE | no_reserve,
+        prot=mmap.PROT_READ | mmap.PROT_WRITE,
+    )
+
+
+def _read_ids(path: Path, nodes: int) -> npt.NDArray[Any]:
+    try:
+        ids = pd.read_parquet(path)["id"]
+    except (ValueError, KeyError, OSError) as error:
+        raise _amiss(path.parent, f"a damaged {IDS} ({error})") from error
+    if len(ids) != nodes:
+        raise _amiss(path.parent, f"{len(ids):,} ids for {nodes:,} nodes")
+    return ids.to_numpy()

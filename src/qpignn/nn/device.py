@@ -1,0 +1,49 @@
+"""Where nets run, and how exact their products are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from qpignn import ranks
+from qpignn.errors import SettingError
+
+PRECISIONS = ("highest", "high", "medium")
+
+
+def find_device(name: str) -> torch.device:
+    """Return a device by its name, or raise if it is not here.
+
+    ``auto`` is a GPU where there is one (each rank of a machine its own), else the CPU.
+    """
+    if name == "auto":
+        here = torch.cuda.is_available()
+        return torch.device("cuda", ranks.place() % torch.cuda.device_count()) if here else CPU
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise SettingError(f"device: expected auto, cpu or cuda, got {name!r}") from error
+    if device.type not in ("cpu", "cuda"):
+        raise SettingError(f"device: expected auto, cpu or cuda, got {name!r}")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise SettingError(
+            f"device: expected one that is here, got {name!r} with {torch.cuda.device_count()} "
+            f"GPUs; use cpu"
+        )
+    return device
+
+
+CPU = torch.device("cpu")
+
+
+@contextmanager
+def product_precision(name: str) -> Iterator[None]:
+    """Let products of float32 numbers be as exact as ``torch.set_float32_matmul_precision``."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(name)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

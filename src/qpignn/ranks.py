@@ -1,0 +1,107 @@
+"""Several processes that fit one model: who this is among them, and what they tell each other.
+
+``torchrun`` starts the processes ("ranks") and tells each its number; ``torch.distributed`` carries
+the numbers between them. Outside :func:`together` a process is alone, whoever started it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from datetime import timedelta
+from typing import TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from qpignn.errors import RankError
+
+PATIENCE = timedelta(minutes=30)
+"""How long a rank waits for the others before it gives up."""
+Job = TypeVar("Job")
+_together: ContextVar[bool] = ContextVar("together", default=False)
+
+
+def wanted() -> int:
+    """How many ranks this process was started as one of."""
+    return int(os.environ.get("WORLD_SIZE", "1"))
+
+
+def rank() -> int:
+    """Which of the ranks this is; 0 where there is one only."""
+    return int(os.environ.get("RANK", "0")) if wanted() > 1 else 0
+
+
+def place() -> int:
+    """Which of the ranks on this machine this is."""
+    return int(os.environ.get("LOCAL_RANK", "0"))
+
+
+def size() -> int:
+    """How many ranks work on this fit."""
+    return dist.get_world_size() if _together.get() else 1
+
+
+@contextmanager
+def together() -> Iterator[None]:
+    """Let all ranks work on what follows; every one of them must come here."""
+    if wanted() == 1 or _together.get():
+        yield
+        return
+    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
+    token = _together.set(True)
+    try:
+        yield
+        _told(dist.barrier)
+    finally:
+        _together.reset(token)
+        gc.collect()  # what still holds on to the group must go before it
+        dist.destroy_process_group()
+
+
+def average(tensor: Tensor) -> None:
+    """Replace a tensor by its mean over all ranks."""
+    if size() > 1:
+        _told(dist.all_reduce, tensor)
+        tensor.div_(size())
+
+
+def from_first(tensor: Tensor) -> None:
+    """Replace a tensor by the first rank's."""
+    if size() > 1:
+        _told(dist.broadcast, tensor, 0)
+
+
+def shared_out(
+    jobs: Sequence[Job], run: Callable[[Job], Tensor], empty: Callable[[Job], Tensor]
+) -> Iterator[Tensor]:
+    """Yield the results of all jobs in order; each is done by one rank, and told to the others.
+
+    ``empty`` makes room for the result of a job that another rank does.
+    """
+    several = size()
+    if several == 1:
+        yield from map(run, jobs)
+        return
+    for start in range(0, len(jobs), several):
+        some = jobs[start : start + several]
+        own = run(some[rank()]).contiguous() if rank() < len(some) else torch.empty(0)
+        for owner, job in enumerate(some):
+            found = own if owner == rank() else empty(job)
+            _told(dist.broadcast, found, owner)
+            yield found
+
+
+def _told(collective: Callable[..., object], *arguments: object) -> None:
+    try:
+        collective(*arguments)
+    except RuntimeError as error:
+        raise RankError(
+            f"rank {rank()} of {wanted()} lost the others: one of them has ended "
+            f"({str(error).splitlines()[0][:200]}). Start the job again with --resume, on as many "
+            f"ranks as there are; it goes on from the last checkpoint."
+        ) from error

@@ -1,0 +1,50 @@
+"""Room for large numbers of numbers: how much memory is free, and files where it is not enough."""
+
+from __future__ import annotations
+
+import math
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+CHUNK = 2**16  # rows that are worked on at a time where a graph is large
+MEMORY = Path("/proc/meminfo")
+GROUP = Path("/sys/fs/cgroup")
+
+
+def free_memory() -> int:
+    """Return how many bytes this process may still take, as far as the system tells."""
+    free = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
+    with suppress(OSError, StopIteration):  # not on Linux
+        lines = MEMORY.read_text(encoding="ascii").splitlines()
+        free.append(1024 * next(int(s.split()[1]) for s in lines if s.startswith("MemAvailable")))
+    with suppress(OSError, ValueError):  # no limit: "max", which is no number
+        limit, used = (int((GROUP / f"memory.{name}").read_text()) for name in ("max", "current"))
+        free.append(limit - used)
+    return max(min(free), 0)
+
+
+def row_chunks(rows: int) -> Iterator[slice]:
+    """Yield rows, some at a time."""
+    for start in range(0, rows, CHUNK):
+        yield slice(start, min(start + CHUNK, rows))
+
+
+def new_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+    """Return an empty tensor; one that would take half of the free memory lies in a file.
+
+    The file has no name (it goes away with the tensor) and is made where temporary files are:
+    ``TMPDIR`` names another disk.
+    """
+    size = math.prod(shape) * dtype.itemsize
+    if size < 2**20 or size < free_memory() / 2:
+        return torch.empty(shape, dtype=dtype)
+    with tempfile.TemporaryFile() as file:
+        numbers = np.memmap(file, dtype=np.uint8, mode="w+", shape=(size,))
+    return torch.from_numpy(numbers).view(dtype).view(shape)

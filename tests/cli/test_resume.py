@@ -1,0 +1,173 @@
+"""``qpignn fit --resume``: a fit that was killed goes on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from qpignn.training.checkpoint import Keeper
+from qpignn.training.weights import FlatWeights
+
+Run = Callable[..., Any]
+OPTIONS = ("--dataset", "basic", "--set", "members=5", "--set", "hidden=8", "--epochs", 40)
+# as python -m qpignn, but kept every epoch, and slow enough to be killed in the middle
+PROGRAM = """
+import time
+from qpignn.cli import main
+from qpignn.training.checkpoint import Keeper
+keep = Keeper.keep
+def often(keeper, course):
+    keeper.every = 0
+    keep(keeper, course)
+    time.sleep(0.05)
+Keeper.keep = often
+main()
+"""
+
+
+def fit(folder: Path, *more: object) -> tuple[object, ...]:
+    return ("fit", *OPTIONS, "--out", folder, *more)
+
+
+def predicted(qpignn: Run, folder: Path) -> str:
+    done = qpignn("predict", folder, "--only", "all", "--out", folder / "out.csv")
+    assert done.code == 0, done.err
+    return (folder / "out.csv").read_text()
+
+
+@pytest.fixture
+def often(monkeypatch: pytest.MonkeyPatch) -> None:
+    keep = Keeper.keep
+
+    def every_epoch(keeper: Keeper, course: Any) -> None:
+        keeper.every = 0
+        keep(keeper, course)
+
+    monkeypatch.setattr(Keeper, "keep", every_epoch)
+
+
+@pytest.fixture
+def stop(monkeypatch: pytest.MonkeyPatch, often: None) -> Callable[[int, BaseException], None]:
+    """Raise something in the place of a step, once."""
+
+    def at(wanted: int, error: BaseException) -> None:
+        plain, done = FlatWeights.step, 0
+
+        def step(weights: FlatWeights) -> None:
+            nonlocal done
+            done += 1
+            if done == wanted:
+                raise error
+            plain(weights)
+
+        monkeypatch.setattr(FlatWeights, "step", step)
+
+    return at
+
+
+def test_kill_9_then_resume_equals_an_uninterrupted_fit(qpignn: Run, tmp_path: Path) -> None:
+    alone, killed = tmp_path / "alone", tmp_path / "killed"
+    assert qpignn(*fit(alone)).code == 0
+    assert not (alone / "checkpoint").exists()
+    words = [sys.executable, "-c", PROGRAM, *map(str, fit(killed))]
+    one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}  # as the tests themselves
+    with subprocess.Popen(words, env=one_thread, stderr=subprocess.DEVNULL) as process:
+        kept = killed / "checkpoint" / "training-1.safetensors"
+        until = time.monotonic() + 60
+        while not kept.exists() and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(0.2)  # some more epochs
+        process.kill()
+        assert process.wait() == -9  # it had not ended by itself
+    assert [path.name for path in killed.iterdir()] == ["checkpoint"]
+    done = qpignn(*fit(killed, "--resume"))
+    assert done.code == 0, done.err
+    assert "going on at epoch " in done.err
+    assert not (killed / "checkpoint").exists()
+    assert predicted(qpignn, killed) == predicted(qpignn, alone)
+
+
+def test_without_resume_it_starts_anew_and_says_so(
+    qpignn: Run, tmp_path: Path, stop: Callable[[int, BaseException], None]
+) -> None:
+    stop(9, MemoryError("gone"))
+    with pytest.raises(MemoryError):
+        qpignn(*fit(tmp_path / "m"))
+    done = qpignn(*fit(tmp_path / "m"))
+    assert done.code == 0
+    assert "an unfinished fit was in" in done.err
+    assert "--resume" in done.err
+    assert "going on" not in done.err
+    assert not (tmp_path / "m" / "checkpoint").exists()
+    done = qpignn(*fit(tmp_path / "m"))
+    assert "unfinished" not in done.err
+
+
+def test_nothing_to_resume_is_no_mistake(qpignn: Run, tmp_path: Path) -> None:
+    done = qpignn(*fit(tmp_path / "m", "--resume"))
+    assert done.code == 0
+    assert f"nothing to resume in {tmp_path / 'm' / 'checkpoint'}: starting anew" in done.err
+
+
+def test_another_fit_is_not_resumed(
+    qpignn: Run, tmp_path: Path, stop: Callable[[int, BaseException], None]
+) -> None:
+    stop(9, MemoryError("gone"))
+    with pytest.raises(MemoryError):
+        qpignn(*fit(tmp_path / "m"))
+    done = qpignn(*fit(tmp_path / "m", "--resume", "--seed", 1))
+    assert done.code == 2
+    assert "expected a checkpoint of this very fit" in done.err
+    assert "without --resume" in done.err
+    done = qpignn(*fit(tmp_path / "m", "--resume"))
+    assert done.code == 0
+    assert "going on at epoch 8 of training 1" in done.err
+
+
+def test_a_mistake_in_the_command_costs_no_checkpoint(
+    qpignn: Run, tmp_path: Path, stop: Callable[[int, BaseException], None]
+) -> None:
+    stop(9, MemoryError("gone"))
+    with pytest.raises(MemoryError):
+        qpignn(*fit(tmp_path / "m"))
+    assert qpignn(*fit(tmp_path / "m", "--set", "layers=0")).code == 2
+    assert "going on at epoch 8" in qpignn(*fit(tmp_path / "m", "--resume")).err
+
+
+def test_ctrl_c_keeps_what_was_learnt_and_leaves_nothing_to_resume(
+    qpignn: Run, tmp_path: Path, stop: Callable[[int, BaseException], None]
+) -> None:
+    stop(9, KeyboardInterrupt())
+    done = qpignn(*fit(tmp_path / "m"))
+    assert done.code == 0
+    assert "interrupted after 8 epochs" in done.err
+    assert not (tmp_path / "m" / "checkpoint").exists()
+    assert predicted(qpignn, tmp_path / "m")
+
+
+def test_a_second_ctrl_c_leaves_the_checkpoint(
+    qpignn: Run,
+    tmp_path: Path,
+    stop: Callable[[int, BaseException], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    alone, twice = tmp_path / "alone", tmp_path / "twice"
+    assert qpignn(*fit(alone)).code == 0
+    stop(9, KeyboardInterrupt())
+    with monkeypatch.context() as during:
+        during.setattr("qpignn.methods.fits.save_fit", interrupted)
+        assert qpignn(*fit(twice)).code != 0
+    done = qpignn(*fit(twice, "--resume"))
+    assert "going on at epoch 8 of training 1" in done.err
+    assert predicted(qpignn, twice) == predicted(qpignn, alone)
+
+
+def interrupted(*_: object) -> None:
+    raise KeyboardInterrupt

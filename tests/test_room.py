@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from qpignn import room
+
+
+def test_chunks_cover_every_row_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(room, "CHUNK", 4)
+    assert [range(10)[part] for part in room.row_chunks(10)] == [
+        range(4),
+        range(4, 8),
+        range(8, 10),
+    ]
+    assert [*room.row_chunks(0)] == []
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_what_does_not_fit_lies_in_a_file_without_a_name(
+    dtype: torch.dtype, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(room, "free_memory", lambda: 10)
+    resident = Path("/proc/self/smaps")
+    large = room.new_tensor((300, 1000), dtype)
+    large.fill_(1.5)
+    assert (large.shape, large.dtype) == ((300, 1000), dtype)
+    assert float(large.double().sum()) == 450_000
+    assert not list(tmp_path.iterdir())
+    if resident.exists():
+        assert str(tmp_path) in resident.read_text()
+    del large
+    if resident.exists():
+        assert str(tmp_path) not in resident.read_text()
+
+
+def test_a_group_with_a_limit_has_less_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(room, "GROUP", tmp_path)
+    (tmp_path / "memory.max").write_text("5000\n")
+    (tmp_path / "memory.current").write_text("2000\n")
+    assert room.free_memory() == 3000
+    (tmp_path / "memory.max").write_text("max\n")
+    assert room.free_memory() > 2**20
