@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -22,6 +23,11 @@ from qpignn.errors import RankError
 
 PATIENCE = timedelta(minutes=30)
 """How long a rank waits for the others before it gives up."""
+LOST = (
+    "rank {} of {}: expected all ranks to work until the end, but another one has ended (its own "
+    "message, or the system's log, says why: often memory); start the job again with --resume, on "
+    "as many ranks as you like: it goes on from the last checkpoint"
+)
 Job = TypeVar("Job")
 _together: ContextVar[bool] = ContextVar("together", default=False)
 
@@ -56,11 +62,20 @@ def together() -> Iterator[None]:
     token = _together.set(True)
     try:
         yield
-        _told(dist.barrier)
-    finally:
-        _together.reset(token)
+        wait()
+    except RankError:
+        raise  # the group is broken: nothing to take leave of
+    else:
         gc.collect()  # what still holds on to the group must go before it
         dist.destroy_process_group()
+    finally:
+        _together.reset(token)
+
+
+def wait() -> None:
+    """Wait until all ranks have come here."""
+    if size() > 1:
+        _told(dist.barrier)
 
 
 def average(tensor: Tensor) -> None:
@@ -70,10 +85,13 @@ def average(tensor: Tensor) -> None:
         tensor.div_(size())
 
 
-def from_first(tensor: Tensor) -> None:
-    """Replace a tensor by the first rank's."""
-    if size() > 1:
-        _told(dist.broadcast, tensor, 0)
+def first_says(number: float) -> float:
+    """Return the first rank's number: ranks that decide by it must decide alike."""
+    if size() == 1:
+        return number
+    told = torch.tensor(number, dtype=torch.float64)
+    _told(dist.broadcast, told, 0)
+    return float(told)
 
 
 def shared_out(
@@ -100,8 +118,13 @@ def _told(collective: Callable[..., object], *arguments: object) -> None:
     try:
         collective(*arguments)
     except RuntimeError as error:
-        raise RankError(
-            f"rank {rank()} of {wanted()} lost the others: one of them has ended "
-            f"({str(error).splitlines()[0][:200]}). Start the job again with --resume, on as many "
-            f"ranks as there are; it goes on from the last checkpoint."
-        ) from error
+        raise RankError(LOST.format(rank(), wanted())) from error
+
+
+def end_when_told() -> None:
+    """Say why, when ``torchrun`` ends this process because another one has ended."""
+
+    def stop(number: int, frame: object) -> None:
+        raise RankError(LOST.format(rank(), wanted()))
+
+    signal.signal(signal.SIGTERM, stop)

@@ -38,7 +38,7 @@ def test_training_nodes_are_covered_as_wanted(name: str, data: Data) -> None:
     """What the losses move about, where nothing stops them early; one epoch alone is luck."""
     settings = {"epochs": 400, "patience": None, "dropout": 0.0}
     fitted = make_method(name, confidence_level=0.8, **settings).fit(data)
-    assert np.mean(fitted.history_.coverage[-200:]) == pytest.approx(0.8, abs=0.05)
+    assert np.mean(fitted.history_.coverage[-200:]) == pytest.approx(0.8, abs=0.07)
 
 
 def test_evidential_bounds_are_those_of_the_student_law(data: Data) -> None:

@@ -11,7 +11,7 @@ import typer
 
 from qpignn import __version__
 from qpignn.cli import compare, convert, curve, datasets, demo, fit, model, paper
-from qpignn.errors import QpignnError, QpignnWarning
+from qpignn.errors import QpignnError, QpignnWarning, RankError
 
 app = typer.Typer(
     name="qpignn",
@@ -67,4 +67,4 @@ def main() -> None:
         if os.environ.get("QPIGNN_DEBUG"):
             raise
         typer.secho(f"error: {error}", fg="red", err=True)
-        sys.exit(2)
+        sys.exit(1 if isinstance(error, RankError) else 2)

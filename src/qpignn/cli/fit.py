@@ -18,6 +18,7 @@ from qpignn.cli.output import (
     print_json,
     say,
     settings_of,
+    speaks,
 )
 from qpignn.errors import SettingError, listed
 
@@ -81,6 +82,9 @@ def fit(
     more: Settings = None,
     seed: Annotated[int, typer.Option(help="Decides split and initial weights.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help=RESUME_HELP)] = False,
+    checkpoint_every: Annotated[
+        float, typer.Option(help="Seconds between checkpoints.", min=0)
+    ] = 10.0,
     as_json: Json = False,
 ) -> None:
     """Fit a method on a data set or on your own files, and keep it in a folder.
@@ -107,7 +111,7 @@ def fit(
     given_split = split if graph is None else _split_of(graph)
     share = _test_fraction(test_fraction, given_split)
     settings = settings_of(more, epochs=epochs, lambda_width=lambda_width)
-    model = _method(method, confidence, {"seed": seed, "verbose": True, **settings})
+    model = _method(method, confidence, {"seed": seed, "verbose": speaks(), **settings})
     told = roles.roles_of(
         target=target,
         id=id,
@@ -132,9 +136,11 @@ def fit(
     if not bool(given.any()):
         raise SettingError(f"--split {given_split}: expected labelled train nodes, got none")
     say(f"split: {int(given.sum()):,} nodes to learn from, {int(judged.sum()):,} held out")
-    _fit_kept(model, hide_targets(data, given), out / CHECKPOINT, resume)
+    _fit_kept(model, hide_targets(data, given), out / CHECKPOINT, checkpoint_every, resume=resume)
     if model.history_.stopped == "interrupted":
         say(f"interrupted after {len(model.history_)} epochs: keeping what was trained so far")
+    if not speaks():
+        return
     save_fit(out, Fit(model, data, table, origin))
     clear_checkpoints(out / CHECKPOINT)
     decided = _decided(model)
@@ -235,8 +241,11 @@ def _split(data: Data, share: float, column: str | None, seed: int) -> Data:
     return split_nodes(data, test=share, seed=seed) if column is None and share > 0 else data
 
 
-def _fit_kept(model: IntervalMethod, data: Data, folder: Path, resume: bool) -> None:
+def _fit_kept(
+    model: IntervalMethod, data: Data, folder: Path, every: float, *, resume: bool
+) -> None:
     """Fit, keeping checkpoints in a folder; go on with those it holds, or remove them first."""
+    from qpignn import ranks
     from qpignn.training.checkpoint import (
         checkpoints,
         clear_checkpoints,
@@ -246,13 +255,18 @@ def _fit_kept(model: IntervalMethod, data: Data, folder: Path, resume: bool) -> 
 
     if resume and not has_checkpoints(folder):
         say(f"nothing to resume in {folder}: starting anew")
-    if not resume and clear_checkpoints(folder):
+    if not resume and speaks() and clear_checkpoints(folder):
         say(
             f"an unfinished fit was in {folder}: starting anew (--resume would have gone on with "
             f"it)"
         )
-    with checkpoints(folder, fit_key(model, data), tell=say):
-        model.fit(data)
+    with ranks.together():
+        ranks.wait()  # nobody reads what the first is still taking away
+        if ranks.size() > 1:
+            ranks.end_when_told()
+            say(f"fitting on {ranks.size()} ranks")
+        with checkpoints(folder, fit_key(model, data), every, writes=speaks(), tell=say):
+            model.fit(data)
 
 
 def _tell_read(found: dict[str, Any], data: Data) -> None:

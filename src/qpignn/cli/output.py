@@ -26,9 +26,15 @@ Settings = Annotated[
 ]
 
 
+def speaks() -> bool:
+    """Whether this process speaks for all that ``torchrun`` started."""
+    return os.environ.get("RANK", "0") == "0"
+
+
 def say(message: str) -> None:
     """Tell the user something that is not a result."""
-    typer.echo(message, err=True)
+    if speaks():
+        typer.echo(message, err=True)
 
 
 def names(words: str) -> list[str]:

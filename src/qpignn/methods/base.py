@@ -23,6 +23,7 @@ from sklearn.base import BaseEstimator
 from torch import Tensor
 from torch_geometric.data import Data
 
+from qpignn import ranks
 from qpignn.data.coding import Coding
 from qpignn.data.graph import check_graph, given_nodes, labelled, node_ids, test_nodes
 from qpignn.data.matrix import is_sparse
@@ -145,13 +146,17 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             train_mask: boolean, the nodes whose targets may be used; default the graph's own
                 ``train_mask`` and ``val_mask``, or every labelled node outside its ``test_mask``.
                 Whatever the method holds out for itself comes from these.
+
+        Started by ``torchrun``, all ranks must call this, with the same graph; each ends with the
+        same fit.
         """
         self.check_settings()
         data = check_graph(data)
         given = _checked_given(data, train_mask)
         self.__dict__.pop("fitted_", None)  # a fit that fails leaves no fit behind
         try:
-            self._fit(check_graph(hide_targets(data, given)), given)
+            with ranks.together():
+                self._fit(check_graph(hide_targets(data, given)), given)
         finally:
             self.__dict__.pop("_initial_weights", None)  # they were for this fit only
         self.fitted_ = self._fitted_on(data)

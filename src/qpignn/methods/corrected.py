@@ -126,7 +126,8 @@ class CorrectedGNN(QuantileGNN):
             return Measured(loss, lambda: (math.nan, size.item()))
 
         settings = replace(self._correction_training(), lr=correction_lr)
-        self.second_history_ = train(self.second_, once(measure), settings, draws=[draw])
+        with self._pace(task.graph.nodes):
+            self.second_history_ = train(self.second_, once(measure), settings, draws=[draw])
 
     def _new_second(self) -> IntervalNet:
         generator = torch_rng(self.seed, "second net")

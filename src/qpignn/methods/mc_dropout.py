@@ -75,7 +75,7 @@ class MCDropout(NormalMethod):
     def _train(self, seen: Seen) -> None:
         self.noise_ = torch.ones((), dtype=seen.y.dtype)  # unknown yet
         super()._train(seen)
-        passes = self._outputs(seen.graph).reshape(self.passes, self._members(), -1)
+        passes = self._run(seen).reshape(self.passes, self._members(), -1)
         found = self._squared_error(passes.mean(dim=0), seen) if self.include_noise else 0.0
         self.noise_ = torch.tensor(found, dtype=seen.y.dtype)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -24,13 +25,14 @@ from qpignn.errors import SettingError, SplitError, not_negative, one_of, whole_
 from qpignn.intervals import check_levels
 from qpignn.methods.base import Bounds, Fitted, IntervalMethod
 from qpignn.methods.batches import check_batch_size, chosen_size, deal
-from qpignn.nn.device import PRECISIONS, find_device, product_precision
+from qpignn.nn.device import PRECISIONS, find_device, product_precision, threads_for
 from qpignn.nn.encoders import ACTIVATIONS, SageEncoder
 from qpignn.nn.interval_net import IntervalNet, each, run_apart
 from qpignn.nn.propagate import Operands, prepare
 from qpignn.nn.sampling import Sampler
 from qpignn.objectives.joint import covered, mean_over_all, violation, width
 from qpignn.randomness import numpy_rng, torch_rng
+from qpignn.training.checkpoint import agreed
 from qpignn.training.loop import Measured, Steps, TrainingSettings, once, train
 
 SCALINGS = ("standard", "range", "none")
@@ -262,8 +264,15 @@ class NetMethod(IntervalMethod):
         seen = seen if seen.batch is not None else seen.to(device)
         steps = self._batch_steps(seen) if seen.batch else once(self._measure(seen))
         score = (lambda: self._held_out_score(seen)) if bool(seen.held_out.any()) else None
-        with product_precision(self.precision):
+        with self._pace(seen.graph.nodes):
             self.history_ = train(self.net_, steps, self._training(), score)
+
+    @contextmanager
+    def _pace(self, nodes: int) -> Iterator[None]:
+        """Run nets as exactly as asked for, on as many threads as are worth it."""
+        numbers = nodes * self.hidden * self._members()
+        with product_precision(self.precision), threads_for(numbers):
+            yield
 
     def _batch_steps(self, seen: Seen) -> Steps:
         """Return what makes an epoch's steps, on some given nodes each."""
@@ -332,7 +341,7 @@ class NetMethod(IntervalMethod):
         """Run the net, as it stands; outputs come back to the CPU."""
         graph = graph.to(next(self.net_.parameters()).device)
         apart = not self.net_.training and run_apart(graph, self._members(), self.hidden)
-        with product_precision(self.precision):
+        with self._pace(graph.nodes):
             outputs = self.net_.by_members(graph) if apart else self.net_(graph)
         return each(outputs, Tensor.cpu)
 
@@ -377,6 +386,7 @@ class NetMethod(IntervalMethod):
             hidden=self.hidden,
             members=self._members(),
         )
+        size = agreed("batch size", size)
         if size is None:
             return Seen(self._operands(data, nodes), y, counts, held_out)
         return Seen(self._operands(data), y, counts, held_out, Batch(size, nodes))

@@ -10,6 +10,7 @@ import torch
 from qpignn import ranks
 from qpignn.errors import SettingError
 
+WORTH_THREADS = 2**20  # numbers in a layer of all members
 PRECISIONS = ("highest", "high", "medium")
 
 
@@ -47,3 +48,21 @@ def product_precision(name: str) -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(before)
+
+
+@contextmanager
+def threads_for(numbers: int) -> Iterator[None]:
+    """Work on one thread where a layer has few numbers.
+
+    Two threads gain at most a quarter there, and lose several times as much when another process
+    wants the same core: each operation waits for the slower of them.
+    """
+    before = torch.get_num_threads()
+    if numbers >= WORTH_THREADS or before == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

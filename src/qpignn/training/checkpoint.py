@@ -106,11 +106,17 @@ class Keeper:
         self.folder, self.key, self.every = folder, key, every
         self.writes, self.tell = writes, tell
         self.untold = False  # whether it is still to be said where a fit goes on
+        self._agreed: dict[str, Any] = {}
         for path in _files(folder):  # what cannot be used is refused before any work is done
-            _read(path, key)
+            words, _ = _read(path, key)
+            self._agreed |= words["agreed"]
             self.untold = True
         self._number, self._start = 0, ""
         self._kept_at = time.monotonic()
+
+    def agree(self, name: str, value: Any) -> Any:
+        """Return what a choice was when the fit began; it may depend on the machine."""
+        return self._agreed.setdefault(name, value)
 
     def take_up(self, course: Course) -> bool:
         """Begin the next training, where it was left; return whether it was finished."""
@@ -151,7 +157,7 @@ class Keeper:
         if not self.writes:
             return
         words, tensors = course.state(finished=finished)
-        words |= {"format": FORMAT, "key": self.key, "start": self._start}
+        words |= {"format": FORMAT, "key": self.key, "start": self._start, "agreed": self._agreed}
         tensors["words"] = _as_tensor(json.dumps(words).encode())
         content = save_tensors({**tensors, "sha256": _as_tensor(_digest(tensors))})
         try:
@@ -174,6 +180,12 @@ _active: ContextVar[Keeper | None] = ContextVar("checkpoints", default=None)
 def active_keeper() -> Keeper | None:
     """Return the keeper of the :func:`checkpoints` block we are in, if we are in one."""
     return _active.get()
+
+
+def agreed(name: str, value: Any) -> Any:
+    """Return a choice that a fit which goes on elsewhere must make as it did when it began."""
+    keeper = active_keeper()
+    return value if keeper is None else keeper.agree(name, value)
 
 
 @contextmanager

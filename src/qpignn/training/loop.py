@@ -148,7 +148,7 @@ def _look(
     """Score the net on the held-out nodes; keep the best weights, or run out of patience."""
     course.net.eval()
     with torch.no_grad():
-        score = held_out_score()
+        score = ranks.first_says(held_out_score())
     _check_finite("held-out score", score, epoch, settings)
     history = course.history
     history.held_out[epoch] = score

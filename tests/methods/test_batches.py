@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from qpignn import QpiGNN, load_dataset, make_method, make_view, ranks, split_nodes
+from qpignn.errors import SettingError
+from qpignn.methods import batches
+from qpignn.methods.catalog import ALL
+from qpignn.metrics import picp
+
+
+@given(st.integers(16, 500), st.integers(16, 500), st.integers(0, 9), st.integers(0, 3))
+def test_an_epoch_deals_every_node_once_in_equal_batches(
+    nodes: int, size: int, seed: int, epoch: int
+) -> None:
+    parts = [*batches.deal(nodes, size, seed, epoch)]
+    assert sorted(torch.cat(parts).tolist()) == [*range(nodes)]
+    assert max(map(len, parts)) <= size
+    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+
+
+@pytest.mark.parametrize("several", [2, 3])
+def test_ranks_divide_the_batches_of_one(several: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    alone = [{*part.tolist()} for part in batches.deal(100, 40, seed=1, epoch=2)]
+    monkeypatch.setattr(ranks, "size", lambda: several)
+    shares = []
+    for rank in range(several):
+        monkeypatch.setattr(ranks, "rank", lambda rank=rank: rank)
+        shares.append([{*part.tolist()} for part in batches.deal(100, 40, seed=1, epoch=2)])
+    for whole, parts in zip(alone, zip(*shares, strict=True), strict=True):
+        assert set.union(*parts) == whole
+        assert sum(map(len, parts)) == len(whole)
+
+
+def test_batches_are_chosen_where_all_at_once_would_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sizes = {"nodes": 10**6, "given": 10**6, "hidden": 32, "members": 1}  # a step of 1.3 GB
+    monkeypatch.setattr(batches, "free_memory", lambda: 10 * 10**9)
+    assert batches.chosen_size(None, **sizes) is None
+    assert batches.chosen_size(100, **sizes) == 100
+    monkeypatch.setattr(batches, "free_memory", lambda: 10**9)
+    assert batches.chosen_size(None, **sizes) == batches.USUAL
+
+
+def test_tiny_batches_are_refused() -> None:
+    with pytest.raises(SettingError, match="batch_size: expected a whole number from 16 up, got 3"):
+        QpiGNN(batch_size=3).check_settings()
+    with pytest.raises(SettingError, match="fan_out: expected a whole number from 1 up, got 0"):
+        QpiGNN(fan_out=0).check_settings()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_every_method_takes_batches(name: str) -> None:
+    data = split_nodes(load_dataset("basic", nodes=200))
+    fitted = make_method(name, epochs=3, batch_size=32).fit(data)
+    found = fitted.predict_interval(data)
+    assert (found.lower <= found.upper).all()
+    again = make_method(name, epochs=3, batch_size=32).fit(data).predict_interval(data)
+    np.testing.assert_array_equal(found.lower, again.lower)
+
+
+def test_batches_reach_the_intervals_of_all_at_once() -> None:
+    view = make_view(split_nodes(load_dataset("er", nodes=600)))
+    found = []
+    for size in (None, 128):
+        method = QpiGNN(batch_size=size, members=5).fit(view.fit)
+        intervals = method.predict_interval(view.predict, view.test_mask)
+        y = view.y_test.numpy()
+        found.append((picp(y, intervals.lower, intervals.upper), intervals.width.mean()))
+    (all_hits, all_width), (some_hits, some_width) = found
+    assert some_hits == pytest.approx(all_hits, abs=0.05)
+    assert some_width == pytest.approx(all_width, rel=0.15)
