@@ -77,8 +77,8 @@ def test_two_ranks_give_the_numbers_of_one(tmp_path: Path) -> None:
 def test_a_rank_that_dies_ends_the_job_and_another_number_of_ranks_goes_on(tmp_path: Path) -> None:
     out = tmp_path / "model"
     fit = ["-m", "qpignn", "fit", "--dataset", "basic", "--out", str(out), "--lambda-width", "0.05"]
-    fit += ["--epochs", "1500", "--set", "patience=1500", "--set", "batch_size=256"]
-    fit += ["--checkpoint-every", "0.5"]
+    fit += ["--epochs", "600", "--set", "patience=600", "--set", "batch_size=256"]
+    fit += ["--checkpoint-every", "0.2"]
     job = start(2, *fit, port=free_port())
     try:
         kept = out / "checkpoint" / "training-1.safetensors"
@@ -100,7 +100,7 @@ def test_a_rank_that_dies_ends_the_job_and_another_number_of_ranks_goes_on(tmp_p
     )
     assert again.returncode == 0, again.stderr
     assert "going on at epoch" in again.stderr
-    assert json.loads(again.stdout)["epochs"] == 1500
+    assert json.loads(again.stdout)["epochs"] == 600
     assert not kept.exists()
 
 

@@ -12,10 +12,13 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from qpignn import metrics
     from qpignn.data.catalog import load_dataset
+    from qpignn.data.convert import convert_graph
     from qpignn.data.example import example_tables
     from qpignn.data.frames import from_frames, from_networkx
     from qpignn.data.graph import check_graph
     from qpignn.data.growth import join_frames
+    from qpignn.data.mapped import open_graph
+    from qpignn.data.order import reorder_nodes
     from qpignn.data.readers import read_graph
     from qpignn.data.split import split_nodes
     from qpignn.data.views import make_view
@@ -26,6 +29,7 @@ if TYPE_CHECKING:
     from qpignn.methods.conformal import Conformal
     from qpignn.methods.qpignn import QpiGNN
     from qpignn.reports.content import write_report
+    from qpignn.training.checkpoint import checkpoints, fit_key
 
 __all__ = [
     "Conformal",
@@ -33,8 +37,11 @@ __all__ = [
     "QpiGNN",
     "QpignnError",
     "check_graph",
+    "checkpoints",
+    "convert_graph",
     "diagnose",
     "example_tables",
+    "fit_key",
     "from_frames",
     "from_networkx",
     "join_frames",
@@ -43,7 +50,9 @@ __all__ = [
     "make_method",
     "make_view",
     "metrics",
+    "open_graph",
     "read_graph",
+    "reorder_nodes",
     "split_nodes",
     "write_report",
 ]
@@ -53,6 +62,11 @@ _HOMES = {
     "Intervals": "qpignn.intervals",
     "QpignnError": "qpignn.errors",
     "check_graph": "qpignn.data.graph",
+    "checkpoints": "qpignn.training.checkpoint",
+    "convert_graph": "qpignn.data.convert",
+    "fit_key": "qpignn.training.checkpoint",
+    "open_graph": "qpignn.data.mapped",
+    "reorder_nodes": "qpignn.data.order",
     "example_tables": "qpignn.data.example",
     "diagnose": "qpignn.diagnostics.diagnosis",
     "from_frames": "qpignn.data.frames",

@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 CHUNK = 2**16  # rows that are worked on at a time where a graph is large
+SMALL = 2**20  # bytes that are not worth a question
 MEMORY = Path("/proc/meminfo")
 GROUP = Path("/sys/fs/cgroup")
 
@@ -43,7 +44,7 @@ def new_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     ``TMPDIR`` names another disk.
     """
     size = math.prod(shape) * dtype.itemsize
-    if size < 2**20 or size < free_memory() / 2:
+    if size < SMALL or size < free_memory() / 2:
         return torch.empty(shape, dtype=dtype)
     with tempfile.TemporaryFile() as file:
         numbers = np.memmap(file, dtype=np.uint8, mode="w+", shape=(size,))

@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qpignn import QpiGNN, load_dataset, make_method, make_view, ranks, split_nodes
+from qpignn import QpiGNN, load_dataset, make_method, make_view, open_graph, ranks, split_nodes
+from qpignn.data.mapped import write_graph
 from qpignn.errors import SettingError
 from qpignn.methods import batches
 from qpignn.methods.catalog import ALL
@@ -75,3 +78,23 @@ def test_batches_reach_the_intervals_of_all_at_once() -> None:
     (all_hits, all_width), (some_hits, some_width) = found
     assert some_hits == pytest.approx(all_hits, abs=0.05)
     assert some_width == pytest.approx(all_width, rel=0.15)
+
+
+@pytest.mark.parametrize("size", [None, 64])
+def test_a_graph_in_files_gives_the_numbers_of_one_in_memory(
+    size: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = split_nodes(load_dataset("er", nodes=300))
+    settings = {"batch_size": size, "members": 5, "epochs": 10}
+    wanted = QpiGNN(**settings).fit(data).predict_interval(data)
+    write_graph(tmp_path / "graph", data)
+    mapped = open_graph(tmp_path / "graph")
+    made: list[int] = []
+    monkeypatch.setattr("qpignn.room.free_memory", lambda: made.append(1) or 0)
+    monkeypatch.setattr("qpignn.room.SMALL", 0)  # else nothing here is large enough for a file
+    monkeypatch.setattr("qpignn.room.CHUNK", 50)
+    monkeypatch.setattr("qpignn.nn.interval_net.CHUNK", 50)
+    found = QpiGNN(**settings).fit(mapped).predict_interval(mapped)
+    assert made
+    np.testing.assert_allclose(found.lower, wanted.lower, rtol=2e-3)
+    np.testing.assert_allclose(found.upper, wanted.upper, rtol=2e-3)

@@ -49,8 +49,10 @@ def convert_graph(
     Args:
         nodes, edges: ``.csv``, ``.tsv`` (maybe gzipped) or ``.parquet``; ``edges=None`` for none.
         folder: where the graph goes.
-        target, id, features, categorical, ignore, missing, edge_ends, edge_weight, node_weight,
-            split, coordinates, directed: roles of columns, as in :func:`qpignn.from_frames`.
+        target, id, features, categorical, ignore, missing: roles of node columns, as in
+            :func:`qpignn.from_frames`.
+        node_weight, split, coordinates: likewise.
+        edge_ends, edge_weight, directed: of edge columns.
         encoding, decimal: of text files.
         memory: about how many bytes may be used at once, beside the ids and one column.
         verbose: whether to show progress.

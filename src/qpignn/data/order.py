@@ -1,0 +1,38 @@
+"""Renumbering nodes so that neighbours lie near each other in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.sparse as sp
+import torch
+from scipy.sparse.csgraph import reverse_cuthill_mckee
+from torch_geometric.data import Data
+
+from qpignn.data.graph import MASKS, check_graph, node_ids
+from qpignn.data.matrix import select_rows
+
+
+def reorder_nodes(data: Data) -> Data:
+    """Return the same graph with its nodes in another order; ids go with them.
+
+    Reverse Cuthill–McKee: a walk outward from the rim, so that a node's neighbours have numbers
+    close to its own. On a graph of a million nodes whose numbers say nothing about its structure
+    (shuffled blocks or a shuffled grid), aggregation takes half to two thirds of the time after it;
+    where numbers follow the structure already, or there is none, it gains nothing.
+    """
+    data = check_graph(data, need_target=False)
+    nodes = data.x.shape[0]
+    source, target = data.edge_index.numpy()
+    ones = np.ones(len(source), dtype=np.int8)
+    adjacency = sp.csr_matrix((ones, (source, target)), shape=(nodes, nodes))
+    found = reverse_cuthill_mckee(adjacency, symmetric_mode=False)
+    order = torch.from_numpy(found.astype(np.int64))
+    place = torch.empty_like(order)
+    place[order] = torch.arange(nodes)
+    out = Data(**data.to_dict())
+    out.x, out.edge_index = select_rows(data.x, order), place[data.edge_index]
+    for name in ("y", "node_weight", "pos", *MASKS):
+        if data.get(name) is not None:
+            out[name] = data[name][order]
+    out.node_id = node_ids(data)[order.numpy()]
+    return out
