@@ -1,6 +1,6 @@
 """Do minibatches cost accuracy? The default on all given nodes at once, and in batches.
 
-    python benchmarks/batches.py [--datasets education,er] [--batch-size 512] [--seeds 5]
+python benchmarks/batches.py [--datasets education,er] [--batch-size 512] [--seeds 5]
 """
 
 from __future__ import annotations

@@ -1,231 +1,155 @@
-"""One training step of the default net against plain PyG, side by side.
+"""One training epoch against PyG, side by side: shape × variant, time and peak memory as ratios.
 
-    python benchmarks/epoch.py [--shapes small,chameleon,large,crocodile]
+    python benchmarks/epoch.py [--shapes small,counties,chameleon,crocodile,large,huge] [--turns 5]
 
-Each shape is a random graph; half of its nodes carry loss. Variants run interleaved in one process
-on one thread, and medians are compared. ``PyG`` is ``SAGEConv`` on ``edge_index`` with dense ``x``
-and default Adam, ``PyG CSR`` the same with a CSR adjacency. Peak memory is that of a process of its
-own that makes one variant and runs three steps, above what the imports take.
+``shapes.py`` says which graphs, ``steps.py`` which variants. On each shape the variants run
+interleaved in one process on one thread, and medians are compared with those of the first variant;
+peak memory is that of a process of its own, above what it began with. Ten nets that are trained
+together share their time and memory.
 
-A step is forward, loss, backward and Adam, for both nets of one size. What whole fits cost, one
-net at a fixed λ and the self-calibrating default, stands below the table.
+Everything is measured twice: with the allocator as it is, and with one that keeps its memory and
+takes huge pages, because part of PyG's time is that of pages taken anew in every step. The second
+table says how much of the machine's own speed, measured between the steps, an epoch reaches
+(``roofline.py``).
 """
 
 from __future__ import annotations
 
 import argparse
-import statistics
+import json
+import os
 import subprocess
 import sys
-import time
-import warnings
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-import torch
-from torch import Tensor, nn
-from torch_geometric.data import Data
-from torch_geometric.nn import SAGEConv
+from shapes import MINIBATCH, PYG, SHAPES, Shape
 
-from qpignn import load_dataset, split_nodes
-from qpignn.errors import DataFileError
-from qpignn.methods.net import Seen
-from qpignn.methods.qpignn import QpiGNN
-from qpignn.nn.propagate import prepare
-from qpignn.training.weights import FlatWeights
-
-warnings.filterwarnings("ignore", message="Sparse")
-Step = Callable[[], None]
-
-
-@dataclass(frozen=True)
-class Shape:
-    nodes: int
-    edges: int
-    features: int
-    ones: int | None  # stored ones a node, for sparse features
-    rival: str
-    faster: float  # what we set out to reach
-    repeats: int
-
-
-SHAPES = {
-    "small": Shape(1_000, 6_000, 5, None, "PyG", 2.3, 300),
-    "counties": Shape(3_234, 25_000, 6, None, "PyG", 2.3, 150),
-    "chameleon": Shape(2_277, 72_000, 3_132, 21, "PyG", 100, 9),
-    "large": Shape(100_000, 2_000_000, 32, None, "PyG", 10, 7),
-    "crocodile": Shape(11_631, 360_000, 13_183, 60, "PyG CSR", 40, 5),
+TUNED = {
+    "MALLOC_MMAP_THRESHOLD_": str(2**36),  # bytes: nothing is given back
+    "MALLOC_TRIM_THRESHOLD_": str(2**36),
+    "MALLOC_TOP_PAD_": str(2**26),
+    "THP_MEM_ALLOC_ENABLE": "1",
 }
+KINDS = ("product", "gather", "lookup", "stream")
+Found = dict[str, Any]
+"""What ``measure.py`` says."""
 
 
-LIKE_PLAIN = {"lambda_width": 0.05, "hidden": 64, "activation": "relu", "dropout": 0.0}
+def measured(name: str, turns: int | None, settings: dict[str, str]) -> Found | None:
+    """Measure a shape in a process of its own; None if that did not live to tell."""
+    command = [sys.executable, str(Path(__file__).with_name("measure.py")), name]
+    command += ["--turns", str(turns)] if turns else []
+    environment = {**os.environ, **settings}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
+    if done.returncode:
+        last = (done.stderr.splitlines() or ["no word"])[-1]
+        print(f"{name}: not measured, exit code {done.returncode}: {last}", flush=True)
+        return None
+    found: Found = json.loads(done.stdout)
+    return found
 
 
-class Plain(nn.Module):
-    """What one writes with PyG's own layers."""
-
-    def __init__(self, features: int) -> None:
-        super().__init__()
-        self.first, self.second = SAGEConv(features, 64), SAGEConv(64, 64)
-        self.value, self.half_width = nn.Linear(64, 1), nn.Linear(64, 1)
-
-    def forward(self, x: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
-        hidden = self.second(self.first(x, edges).relu(), edges).relu()
-        value = self.value(hidden).squeeze(1)
-        return value, nn.functional.softplus(self.half_width(hidden)).squeeze(1)
+def table_head() -> str:
+    columns = f"{'ms/epoch':>9} {'faster':>8} {'MB':>6} {'memory':>7}"
+    return (
+        f"{'':26} {'the allocator as it is':^40} {'tuned for both':^33}\n"
+        f"{'shape':10} {'variant':15} {columns[:18]} {'aim':>6} {columns[19:]} {columns}"
+    )
 
 
-def make_graph(shape: Shape) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    draw = torch.Generator().manual_seed(0)
-    edges = torch.randint(0, shape.nodes, (2, shape.edges), generator=draw)
-    y = torch.randn(shape.nodes, generator=draw)
-    carry_loss = torch.rand(shape.nodes, generator=draw) < 0.5
-    if shape.ones is None:
-        return torch.randn(shape.nodes, shape.features, generator=draw), edges, y, carry_loss
-    size = (shape.nodes, shape.ones)
-    columns = torch.randint(0, shape.features, size, generator=draw).sort(dim=1).values
-    starts = torch.arange(0, shape.nodes * shape.ones + 1, shape.ones)
-    ones = torch.ones(columns.numel())
-    x = torch.sparse_csr_tensor(starts, columns.flatten(), ones, (shape.nodes, shape.features))
-    return x, edges, y, carry_loss
+def table_rows(name: str, shape: Shape, as_it_is: Found, tuned: Found) -> Iterator[str]:
+    for variant in shape.variants:
+        aim = shape.aims.get(variant)
+        took, faster, *memory = _columns(as_it_is, shape, variant)
+        wanted = f"{aim:5g}×" if aim else f"{'':6}"
+        yield " ".join(
+            [
+                f"{name:10} {variant:15} {took} {faster} {wanted}",
+                *memory,
+                *_columns(tuned, shape, variant),
+            ]
+        )
 
 
-def plain_step(shape: Shape, *, csr: bool) -> Step:
-    x, edges, y, carry_loss = make_graph(shape)
-    x = x if shape.ones is None else x.to_dense()
-    if csr:
-        size = (shape.nodes, shape.nodes)
-        edges = torch.sparse_coo_tensor(
-            edges.flip(0), torch.ones(shape.edges), size
-        ).to_sparse_csr()
-    net = Plain(shape.features)
-    adam = torch.optim.Adam(net.parameters(), lr=1e-3)
-    y = y[carry_loss]
-
-    def step() -> None:
-        adam.zero_grad()
-        value, half_width = (column[carry_loss] for column in net(x, edges))
-        lower, upper = value - half_width, value + half_width
-        coverage = ((lower <= y) & (y <= upper)).float().mean()
-        violation = (torch.relu(lower - y) + torch.relu(y - upper)).mean()
-        loss = (coverage - 0.9) ** 2 + violation + 0.05 * (upper - lower).mean()
-        loss.backward()
-        adam.step()
-
-    return step
+def _columns(found: Found, shape: Shape, variant: str) -> list[str]:
+    took, memory = found["seconds"], found["megabytes"]
+    least = shape.variants[0]
+    return [
+        f"{_milliseconds(took[variant]):>9}",
+        f"{took[least] / took[variant]:7.1f}×",
+        f"{memory[variant]:6.0f}",
+        f"{memory[variant] / memory[least]:7.1%}",
+    ]
 
 
-def our_step(shape: Shape) -> Step:
-    x, edges, y, carry_loss = make_graph(shape)
-    method = QpiGNN(**LIKE_PLAIN)
-    method.lambda_width_ = LIKE_PLAIN["lambda_width"]
-    net = method._new_net(shape.features)
-    graph = prepare(x, edges, first=carry_loss.nonzero().flatten())
-    del x, edges
-    weights = FlatWeights(net.parameters(), lr=1e-3, weight_decay=0.0)
-    y = y[carry_loss]
-    method.net_ = net.train()
-    none = torch.zeros(1, len(y), dtype=torch.bool)
-    measure = method._by_hand(Seen(graph, y, torch.ones_like(y), none), None)
-
-    def step() -> None:
-        measure().backward()
-        weights.step()
-
-    return step
+def _milliseconds(seconds: float) -> str:
+    return f"{1e3 * seconds:,.{2 if seconds < 0.1 else 0}f}"
 
 
-def make_step(variant: str, shape: Shape) -> Step:
-    return our_step(shape) if variant == "ours" else plain_step(shape, csr=variant == "PyG CSR")
+def notes(name: str, shape: Shape, as_it_is: Found, tuned: Found) -> Iterator[str]:
+    """Say what the table has no column for."""
+    if PYG not in shape.variants:
+        yield (
+            f"{name}: {PYG} on edge_index is not run: a step would copy {shape.features:,} "
+            f"features to {shape.edges:,} edges, {shape.messages / 2**30:.0f} GiB; "
+            f"{shape.variants[0]} is the rival"
+        )
+    for variant in shape.variants:
+        faster = as_it_is["seconds"][shape.variants[0]] / as_it_is["seconds"][variant]
+        if faster < shape.aims.get(variant, 0):
+            yield f"{name}, {variant}: {faster:.1f}× is below the aim of {shape.aims[variant]:g}×"
+        if variant == MINIBATCH:
+            given = as_it_is["given"][variant]
+            rates = [given / found["seconds"][variant] for found in (as_it_is, tuned)]
+            aim = f" (aim: {shape.seeds_aim:,.0f})" if shape.seeds_aim else ""
+            yield (
+                f"{name}, {variant}: {rates[0]:,.0f} seed nodes a second{aim}, "
+                f"{rates[1]:,.0f} with the allocator tuned"
+            )
 
 
-def medians(steps: dict[str, Step], repeats: int) -> dict[str, float]:
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
-    for step in steps.values():
-        step()
-    for _ in range(repeats):
-        for name, step in steps.items():
-            started = time.perf_counter()
-            step()
-            seconds[name].append(time.perf_counter() - started)
-    return {name: statistics.median(values) for name, values in seconds.items()}
+def roofline_head() -> str:
+    return (
+        "share of the roofline: least time at the kernels' rates by measured time\n"
+        f"{'shape':10} {'variant':15} {'product':>8} {'gather':>8} {'lookup':>8} {'stream':>8} "
+        f"{'least ms':>9} {'share':>6} {'tuned':>6}\n"
+        f"{'':26} {'GF/s':>8} {'GB/s':>8} {'GB/s':>8} {'GB/s':>8}"
+    )
 
 
-def peak_megabytes(variant: str, shape_name: str) -> float:
-    command = [sys.executable, __file__, "--peak-of", variant, "--shapes", shape_name]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return float(done.stdout)
-
-
-def print_peak(variant: str, shape: Shape) -> None:
-    make_step(variant, Shape(50, 100, 3, None, "", 0, 0))()  # lazy imports are not the graph's
-    before = peak_so_far()
-    step = make_step(variant, shape)
-    for _ in range(3):
-        step()
-    print(peak_so_far() - before)
-
-
-def peak_so_far() -> float:
-    """Peak resident megabytes; not getrusage's, which a process inherits from its parent."""
-    status = Path("/proc/self/status").read_text()
-    return next(int(line.split()[1]) / 1024 for line in status.splitlines() if "VmHWM" in line)
+def roofline_rows(name: str, as_it_is: Found, tuned: Found) -> Iterator[str]:
+    for variant, rates in as_it_is["rates"].items():
+        shown = [f"{rates[kind] / 1e9:8.1f}" if kind in rates else f"{'–':>8}" for kind in KINDS]
+        shares = [
+            f"{found['least'][variant] / found['seconds'][variant]:6.0%}"
+            for found in (as_it_is, tuned)
+        ]
+        least = f"{_milliseconds(as_it_is['least'][variant]):>9}"
+        yield " ".join([f"{name:10} {variant:15}", *shown, least, *shares])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shapes", default=",".join(SHAPES))
-    parser.add_argument("--peak-of", help=argparse.SUPPRESS)
+    parser.add_argument("--turns", type=int, help="fewer are quicker; default: by shape")
     options = parser.parse_args()
-    torch.set_num_threads(1)
-    names = options.shapes.split(",")
-    if options.peak_of:
-        print_peak(options.peak_of, SHAPES[names[0]])
-        return
-    print("one training step, one thread, medians of interleaved runs")
-    head = f"{'shape':10} {'rival':8} {'rival ms':>10} {'ours ms':>9} {'faster':>8} {'aim':>6}"
-    print(head, f"{'rival MB':>9} {'ours MB':>8} {'memory':>7}")
-    for name in names:
-        shape = SHAPES[name]
-        memory = {variant: peak_megabytes(variant, name) for variant in (shape.rival, "ours")}
-        steps = {variant: make_step(variant, shape) for variant in (shape.rival, "ours")}
-        took = medians(steps, shape.repeats)
-        del steps
-        ratio = took[shape.rival] / took["ours"]
-        print(
-            f"{name:10} {shape.rival:8} {1e3 * took[shape.rival]:10.2f} {1e3 * took['ours']:9.2f} "
-            f"{ratio:7.1f}× {shape.faster:5g}× {memory[shape.rival]:9.0f} {memory['ours']:8.0f} "
-            f"{memory['ours'] / memory[shape.rival]:6.1%}",
-            flush=True,
-        )
-    if "counties" in names:
-        print_fits()
-
-
-def print_fits() -> None:
-    """Say what a whole fit costs: one net of 500 epochs at a fixed λ, and the default."""
-    try:
-        data, where = split_nodes(load_dataset("education")), "education"
-    except DataFileError:
-        x, edges, y, carry_loss = make_graph(SHAPES["counties"])
-        data, where = Data(x=x, edge_index=edges, y=y, train_mask=carry_loss), "a random graph"
-    fits = {
-        "one net, λ = 0.05, 500 epochs": {"lambda_width": 0.05, "patience": None},
-        "the default": {},
-    }
-    seconds: dict[str, list[float]] = {name: [] for name in fits}
-    for seed in range(3):
-        for name, settings in fits.items():
-            method = QpiGNN(seed=seed, **settings)
-            started = time.perf_counter()
-            method.fit(data)
-            seconds[name].append(time.perf_counter() - started)
-    first, default = (statistics.median(values) for values in seconds.values())
-    print(f"whole fits on {where}, medians of three interleaved seeds:")
-    for name, values in seconds.items():
-        print(f"  {name}: {statistics.median(values):.2f} s")
-    print(f"  the default takes {default / first:.1f} times as long (aim: at most 4)")
+    print("one training epoch, one thread, medians of interleaved runs")
+    print(table_head(), flush=True)
+    found: dict[str, tuple[Found, Found]] = {}
+    for name in options.shapes.split(","):
+        as_it_is, tuned = (measured(name, options.turns, settings) for settings in ({}, TUNED))
+        if as_it_is and tuned:
+            found[name] = as_it_is, tuned
+            print(*table_rows(name, SHAPES[name], *found[name]), sep="\n", flush=True)
+    for name, both in found.items():
+        for line in notes(name, SHAPES[name], *both):
+            print(line)
+    print()
+    print(roofline_head())
+    for name, both in found.items():
+        print(*roofline_rows(name, *both), sep="\n")
 
 
 if __name__ == "__main__":

@@ -49,7 +49,7 @@ def times(shape: Shape, turns: int) -> dict[str, Any]:
 
 
 def peak(variant: str, shape: Shape) -> float:
-    """Return the megabytes that making and running a variant takes, in a process of its own."""
+    """Return megabytes per net that a variant takes, made and run in a process of its own."""
     receive, send = CHILDREN.Pipe(duplex=False)
     child = CHILDREN.Process(target=lambda: send.send(_peak_here(variant, shape)))
     child.start()
@@ -66,7 +66,7 @@ def _peak_here(variant: str, shape: Shape) -> float:
     epoch = make_epoch(variant, shape)
     for _ in range(shape.peak_epochs):
         epoch.run()
-    return peak_so_far() - before
+    return (peak_so_far() - before) / epoch.nets
 
 
 def main() -> None:

@@ -34,9 +34,7 @@ Mask = Callable[[Tensor], Tensor | None]
 class TwoLayers:
     """Forward and backward through two layers on one graph.
 
-    Members stand side by side in the columns, (nodes, members·hidden), so that one product and one
-    aggregation serve all of them where they share what is multiplied; where each has a matrix of
-    its own, they are seen as (members, nodes, hidden).
+    A single member is computed with matrices of two dimensions, which are quicker.
 
     Args:
         weights: neighbour, bias and root of the first layer, then of the second.
@@ -58,102 +56,106 @@ class TwoLayers:
     ) -> None:
         self.weights, self.graph, self.mask, self.reuse = weights, graph, mask, reuse
         self.activate, self.deactivate = ACTIVATIONS[activation]
-        self.members, _, self.width = weights[0].shape
+        self.single = len(weights[0]) == 1
+        self.add = torch.addmm if self.single else torch.baddbmm
+        self.times = torch.mm if self.single else torch.bmm
         self.places: dict[str, Tensor] = {}
+        self.bare: Sequence[Tensor] | None = None
+        self.bare_out: Sequence[Tensor] | None = None
 
     def forward(self) -> Tensor:
         """Return hidden vectors of the wanted nodes, (members, rows, hidden)."""
-        *first, neighbour, bias, root = self.weights
+        if not self.reuse or self.bare is None:
+            self.bare = self._bare(self.weights)
+        graph, (*first, neighbour, bias, root) = self.graph, self.bare
         self.z1 = self._projected(*first)
         h1, self.kept1 = self._activated(self.z1)
-        self.around = self.graph.mean_for(0).multiply(h1)
-        self.own = h1[: self.graph.rows]
-        self.z2 = self._place("z2", len(self.own))
-        self._add(self.z2, bias, self.around, neighbour)
-        self._add(self.z2, None, self.own, root)
+        self.around = graph.mean_for(0).multiply(h1)
+        self.own = h1[..., : graph.rows, :]
+        z2 = self._added("z2", bias, self.around, neighbour)
+        self.z2 = self.add(z2, self.own, root, out=z2)
         hidden, self.kept2 = self._activated(self.z2)
-        return self.apart(hidden)
+        return hidden.unsqueeze(0) if self.single else hidden
 
     def backward(self, gradient: Tensor, out: Sequence[Tensor]) -> None:
         """Write the gradients of the weights into ``out``, from that of the hidden vectors."""
-        _, _, _, neighbour, _, root = self.weights
-        to_z2 = gradient.transpose(0, 1).reshape(len(self.own), -1)
-        if not self.reuse and to_z2.data_ptr() == gradient.data_ptr():
-            to_z2 = to_z2.clone()  # it is the caller's
+        rows, out = self.graph.rows, self._bare_places(out)
+        assert self.bare is not None
+        *_, neighbour, _, root = self.bare
+        to_z2 = self._bare([gradient if self.reuse else gradient.clone()])[0]
         self._deactivate(to_z2, self.z2, self.kept2)
-        torch.bmm(self.apart(self.around).mT, self.apart(to_z2), out=out[3])
-        torch.sum(to_z2, 0, out=out[4].view(-1))
-        torch.bmm(self.apart(self.own).mT, self.apart(to_z2), out=out[5])
-        back = self._place("back", len(to_z2))
-        torch.bmm(self.apart(to_z2), neighbour.mT, out=self.apart(back))
+        self.times(self.around.mT, to_z2, out=out[3])
+        torch.sum(to_z2, -2, keepdim=True, out=out[4])
+        self.times(self.own.mT, to_z2, out=out[5])
+        back = self._multiplied("back", to_z2, neighbour.mT)
         to_h1 = self.graph.mean_for(0).multiply(back, transposed=True)
-        self._add(to_h1[: len(to_z2)], None, to_z2, root.mT)
+        top = to_h1[..., :rows, :]
+        self.add(top, to_z2, root.mT, out=top)
         self._deactivate(to_h1, self.z1, self.kept1)
-        torch.sum(to_h1, 0, out=out[1].view(-1))
+        torch.sum(to_h1, -2, keepdim=True, out=out[1])
         self._to_features(to_h1, out[0], out[2])
 
     def forget(self) -> None:
         """Give back the memory of the last pass."""
         del self.z1, self.around, self.own, self.z2, self.kept1, self.kept2
 
-    def apart(self, columns: Tensor) -> Tensor:
-        """See (nodes, members·hidden) as (members, nodes, hidden)."""
-        return columns.view(len(columns), self.members, self.width).transpose(0, 1)
+    def _bare(self, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
+        """Leave out the axis of members where there is one only."""
+        return [tensor[0] for tensor in tensors] if self.single else tensors
 
-    def gradient_place(self) -> Tensor:
-        """Return (members, rows, hidden) to put the gradient of the hidden vectors in."""
-        return self.apart(self._place("gradient", len(self.own)))
-
-    def _columns(self, weight: Tensor) -> Tensor:
-        """Put the members' matrices side by side: (inputs, members·outputs)."""
-        return weight[0] if self.members == 1 else weight.transpose(0, 1).flatten(1)
+    def _bare_places(self, out: Sequence[Tensor]) -> Sequence[Tensor]:
+        if not self.reuse or self.bare_out is None:
+            self.bare_out = self._bare(out)
+        return self.bare_out
 
     def _projected(self, neighbour: Tensor, bias: Tensor, root: Tensor) -> Tensor:
         x = self.graph.features
         if isinstance(x, SparseMatrix):  # project first: A·(X·N), never A·X
             assert self.graph.own is not None
-            z = self.graph.mean_for(1).multiply(x.multiply(self._columns(neighbour)))
-            return z.add_(self.graph.own.multiply(self._columns(root)).add_(bias.view(1, -1)))
-        weights = self._columns(torch.cat([neighbour, root], dim=1))
-        return torch.addmm(bias.view(1, -1), x, weights, out=self._place("z1", len(x)))
+            z = self.graph.mean_for(1).multiply(x.multiply(neighbour))
+            return z.add_(self.graph.own.multiply(root).add_(bias))
+        weights = torch.cat([neighbour, root], dim=-2)
+        return self._added(
+            "z1", bias, x if self.single else x.expand(len(weights), -1, -1), weights
+        )
 
     def _to_features(self, to_z1: Tensor, neighbour: Tensor, root: Tensor) -> None:
         x, columns = self.graph.features, self.graph.columns
         if isinstance(x, SparseMatrix):
             assert self.graph.own is not None
-            own = self.graph.own.multiply(to_z1, transposed=True)
+            root.copy_(self.graph.own.multiply(to_z1, transposed=True))
             around = self.graph.mean_for(1).multiply(to_z1, transposed=True)
-            around = x.multiply(around, transposed=True)
+            neighbour.copy_(x.multiply(around, transposed=True))
         else:
             both = x.mT @ to_z1
-            around, own = both[:columns], both[columns:]
-        neighbour.copy_(self.apart(around))
-        root.copy_(self.apart(own))
+            neighbour.copy_(both[..., :columns, :])
+            root.copy_(both[..., columns:, :])
 
-    def _add(self, place: Tensor, bias: Tensor | None, left: Tensor, right: Tensor) -> None:
-        """Write bias + left·right, member by member; without a bias, add to what is there."""
-        there = self.apart(place)
-        torch.baddbmm(there if bias is None else bias, self.apart(left), right, out=there)
+    def _added(self, name: str, bias: Tensor, left: Tensor, right: Tensor) -> Tensor:
+        found: Tensor = self.add(bias, left, right, out=self._place(name, left, right))
+        return found
 
-    def _place(self, name: str, rows: int) -> Tensor:
-        """Return where numbers go: always the same memory, where that may be."""
+    def _multiplied(self, name: str, left: Tensor, right: Tensor) -> Tensor:
+        found: Tensor = self.times(left, right, out=self._place(name, left, right))
+        return found
+
+    def _place(self, name: str, left: Tensor, right: Tensor) -> Tensor | None:
+        """Return where a product goes: always the same memory, where that may be."""
         if not self.reuse:
-            return self.weights[0].new_empty((rows, self.members * self.width))
+            return None
         if name not in self.places:
-            self.places[name] = self.weights[0].new_empty((rows, self.members * self.width))
+            self.places[name] = left.new_empty((*left.shape[:-1], right.shape[-1]))
         return self.places[name]
 
     def _activated(self, z: Tensor) -> tuple[Tensor, Tensor | None]:
         hidden = self.activate(z)
-        kept = self.mask(self.apart(hidden))
-        if kept is not None:
-            self.apart(hidden).mul_(kept)
-        return hidden, kept
+        kept = self.mask(hidden)
+        return (hidden, None) if kept is None else (hidden.mul_(kept), kept)
 
     def _deactivate(self, gradient: Tensor, z: Tensor, kept: Tensor | None) -> None:
         """Turn the gradient of what came out into that of what went in, in place."""
         if kept is not None:
-            self.apart(gradient).mul_(kept)
+            gradient.mul_(kept)
         self.deactivate(gradient, z)
 
 

@@ -69,7 +69,7 @@ class ByHand:
         share = torch.full((1, len(y)), 1 / len(y), dtype=y.dtype)
         if weight is not None:
             share = (weight / weight.sum(dim=-1, keepdim=True))[self.members]
-        self.share = share
+        self.share, self.dear = share, self.prices * share
         self.positive, self.positive_backward = POSITIVE[head.positive_name]
 
     @torch.inference_mode()
@@ -92,17 +92,19 @@ class ByHand:
         under, over = torch.empty_like(below), torch.empty_like(above)
         torch.lt(off, below.neg(), out=under)
         torch.gt(off, above, out=over)
-        missed = ((under + over) * share).sum(dim=-1)
-        self.to_value = (under - over).mul_(share).sum(dim=0)
-        self.to_below = torch.sub(self.prices, under, out=under).mul_(share)
-        self.to_above = torch.sub(self.prices, over, out=over).mul_(share)
+        under, over = under.mul_(share), over.mul_(share)
+        missed = under.sum(dim=-1).add_(over.sum(dim=-1))
+        self.to_value = (under - over).sum(dim=0)
+        self.to_below = torch.sub(self.dear, under, out=under)
+        self.to_above = torch.sub(self.dear, over, out=over)
         loss = (1 - missed).sub_(self.levels).square_().sum()
         if self.anchored:
             moved = off.sign().mul_(share)
             loss += (1 - moved.abs().sum(dim=-1)).square_().sum()
             self.to_value.sub_(moved)
-        loss -= (off * self.to_value).sum()
-        loss += (below * self.to_below).sum() + (above * self.to_above).sum()
+        loss -= torch.dot(off.view(-1), self.to_value.view(-1))
+        loss += torch.dot(below.reshape(-1), self.to_below.view(-1))
+        loss += torch.dot(above.reshape(-1), self.to_above.view(-1))
         return loss, (value, below, above)
 
     @torch.inference_mode()
@@ -121,9 +123,7 @@ class ByHand:
         torch.bmm(by_member, self.hidden, out=to_weight)
         torch.sum(by_member, 2, keepdim=True, out=to_bias)
         assert self.layers is not None
-        to_hidden = self.layers.gradient_place()
-        torch.bmm(by_member.mT, self.weight, out=to_hidden)
-        self.layers.backward(to_hidden, places)
+        self.layers.backward(torch.bmm(by_member.mT, self.weight), places)
 
     def forget(self) -> None:
         """Give back the memory of the last pass."""
