@@ -11,56 +11,48 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
+import statistics
 import warnings
 from typing import Any
 
 import torch
 
+from child import in_a_child
 from peak import peak_so_far
 from roofline import kernels, least_seconds, work
 from shapes import SHAPES, TINY, Shape
 from steps import make_epoch
-from timing import medians
-
-CHILDREN = multiprocessing.get_context("fork")  # they need not import everything once more
+from timing import interleaved
 
 
 def times(shape: Shape, turns: int) -> dict[str, Any]:
-    """Return seconds per epoch and net; for ours, also the rates of kernels and the least time."""
+    """Return seconds per epoch and net, and for ours the nodes trained on and the roofline."""
     epochs = {variant: make_epoch(variant, shape) for variant in shape.variants}
     ours = {variant: epoch for variant, epoch in epochs.items() if epoch.seen is not None}
     pure = {variant: kernels(epoch, shape) for variant, epoch in ours.items()}
     runs = {variant: epoch.run for variant, epoch in epochs.items()}
     for variant, found in pure.items():
         runs |= {f"{variant}: {kind}": run for kind, (run, _) in found.items()}
-    took = medians(runs, turns)
+    took = interleaved(runs, turns)
     rates = {
-        variant: {kind: amount / took[f"{variant}: {kind}"] for kind, (_, amount) in found.items()}
+        variant: {
+            kind: amount / min(took[f"{variant}: {kind}"]) for kind, (_, amount) in found.items()
+        }
         for variant, found in pure.items()
     }
     least = {
         variant: least_seconds(work(epoch, shape), rates[variant]) / epoch.nets
         for variant, epoch in ours.items()
     }
-    seconds = {variant: took[variant] / epoch.nets for variant, epoch in epochs.items()}
+    seconds = {
+        variant: statistics.median(took[variant]) / epoch.nets for variant, epoch in epochs.items()
+    }
     given = {variant: len(epoch.seen.y) for variant, epoch in ours.items()}
     return {"seconds": seconds, "rates": rates, "least": least, "given": given}
 
 
 def peak(variant: str, shape: Shape) -> float:
-    """Return megabytes per net that a variant takes, made and run in a process of its own."""
-    receive, send = CHILDREN.Pipe(duplex=False)
-    child = CHILDREN.Process(target=lambda: send.send(_peak_here(variant, shape)))
-    child.start()
-    send.close()
-    try:
-        return float(receive.recv())
-    finally:
-        child.join()
-
-
-def _peak_here(variant: str, shape: Shape) -> float:
+    """Return the megabytes per net that making and running a variant adds to this process."""
     make_epoch(variant, TINY).run()  # what is loaded late is not the graph's
     before = peak_so_far()
     epoch = make_epoch(variant, shape)
@@ -79,7 +71,7 @@ def main() -> None:
     shape = SHAPES[options.shape]
     for variant in shape.variants:
         make_epoch(variant, TINY).run()  # loads for all children what is loaded late
-    megabytes = {variant: peak(variant, shape) for variant in shape.variants}
+    megabytes = {variant: in_a_child(peak, variant, shape) for variant in shape.variants}
     print(json.dumps({"megabytes": megabytes, **times(shape, options.turns or shape.turns)}))
 
 

@@ -10,9 +10,9 @@ Four kinds of work, each with a kernel that does nothing else, on numbers of the
 - lookup: the same for sparse features, whose rows are those of the first layer's weights.
 - stream: bytes read and written in sequence. Its kernel copies all hidden vectors.
 
-The least time of an epoch is the sum, over the kinds, of its work by the rate of the kernel; the
-share of the roofline is that time by the measured one. Not counted: what is once per node and not
-per number of its hidden vector (the loss), Adam, drawing neighbours, and Python.
+The least time of an epoch is the sum, over the kinds, of its work by the kernel's rate in the best
+of its turns; the share of the roofline is that time by the epoch's median. Not counted: what is
+once per node and not per number of its hidden vector (the loss), Adam, drawing neighbours, Python.
 
 An epoch on the whole graph of n nodes, m edges and f features, of which r nodes carry loss and ℓ
 edges run into these; vectors of w numbers of 4 bytes, positions of 4 bytes:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import statistics
 import time
 from collections.abc import Callable, Mapping
 
 Run = Callable[[], object]
 TURN = 0.02  # seconds: what is quicker runs several times in its turn
-WARM = 5  # runs, before anything counts
+WARM = 4  # runs, before anything counts
 SLOW = 2.0  # seconds: what takes longer is not warmed up; its first run counts
 
 
-def medians(runs: Mapping[str, Run], turns: int) -> dict[str, float]:
-    """Return the median seconds of one run of each.
+def interleaved(runs: Mapping[str, Run], turns: int) -> dict[str, list[float]]:
+    """Return the seconds that one run of each took, turn by turn.
 
     They take turns, so that whatever else the machine does meets all of them. In its turn a thing
     runs for a fiftieth of a second, at least once, as it would in training: behind itself, not
@@ -31,7 +30,7 @@ def medians(runs: Mapping[str, Run], turns: int) -> dict[str, float]:
         for name, run in runs.items():
             if len(seconds[name]) < turns:
                 seconds[name].append(_seconds(run, times[name]))
-    return {name: statistics.median(values) for name, values in seconds.items()}
+    return seconds
 
 
 def _seconds(run: Run, times: int = 1) -> float:

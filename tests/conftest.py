@@ -1,19 +1,36 @@
-"""Shared ground: one thread a test process, small graphs, the command line, absent data sets."""
+"""Shared ground: one thread a test process, small graphs, the command line, absent data sets, and a
+real browser for what is drawn in one."""
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 import torch
+from hypothesis import settings
 from torch_geometric.data import Data
 
 from qpignn.cli import main
 from qpignn.data.catalog import find_dataset, load_dataset
 
 torch.set_num_threads(1)
+settings.register_profile("fuzz", max_examples=4000, deadline=None)
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+BROWSER_OPTIONS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
 
 
 @pytest.fixture
@@ -64,3 +81,18 @@ def qpignn(
         return Done(code, out, err)
 
     return run
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Chromium without a window: ``QPIGNN_CHROMIUM``, or the one on the path."""
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    found = os.environ.get("QPIGNN_CHROMIUM") or next(
+        filter(None, map(shutil.which, BROWSERS)), None
+    )
+    if not found:
+        pytest.skip(f"needs a browser: set QPIGNN_CHROMIUM or install one of {', '.join(BROWSERS)}")
+    with sync_api.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=found, args=list(BROWSER_OPTIONS))
+        yield started
+        started.close()

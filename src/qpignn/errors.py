@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable
 from difflib import get_close_matches
 from numbers import Integral, Real
+from reprlib import Repr
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,10 @@ class SettingError(QpignnError, ValueError):
 
 class ArrayError(QpignnError, ValueError):
     """Per-node numbers do not line up, or are not the numbers they must be."""
+
+
+class WriteError(QpignnError, OSError):
+    """A file or folder could not be written: no room, no right, or something else is there."""
 
 
 class DataFileError(QpignnError, OSError):
@@ -78,18 +83,38 @@ def near_names(name: object, known: Iterable[object]) -> str:
 def one_of(kind: str, name: str, known: Iterable[str]) -> str:
     """Return ``name`` if it is known, else raise with the nearest valid names."""
     known = list(known)
-    if name not in known:
+    if not isinstance(name, str) or name not in known:
         raise UnknownNameError(kind, name, known)
     return name
+
+
+def known_settings(who: str, given: Iterable[str], known: Iterable[str]) -> None:
+    """Raise where a setting was given that there is not."""
+    known = sorted(known)
+    for name in given:
+        if name not in known:
+            raise SettingError(
+                f"{who} has no setting {name!r}; it has {', '.join(known)}{near_names(name, known)}"
+            )
 
 
 def real_number(name: str, value: Any, low: float = -math.inf, what: str = "a number") -> float:
     """Return a setting that must be a finite number, from ``low`` up, or raise."""
     right = isinstance(value, Real) and not isinstance(value, bool)
-    number = float(value) if right else math.nan
+    try:
+        number = float(value) if right else math.nan
+    except OverflowError:  # a whole number beyond all floats
+        number = math.inf
     if not (math.isfinite(number) and number >= low):
-        raise SettingError(f"{name}: expected {what}, got {value!r}")
+        raise SettingError(f"{name}: expected {what}, got {brief(value)}")
     return number
+
+
+def truth(name: str, value: Any) -> bool:
+    """Return a setting that must be true or false, or raise: ``"False"`` would count as true."""
+    if not isinstance(value, bool | np.bool_):
+        raise SettingError(f"{name}: expected true or false, got {brief(value)}")
+    return bool(value)
 
 
 def not_negative(name: str, value: Any) -> float:
@@ -97,11 +122,25 @@ def not_negative(name: str, value: Any) -> float:
     return real_number(name, value, 0, "a number from 0 up")
 
 
-def whole_number(name: str, value: Any, least: int = 1) -> int:
-    """Return a setting as an int from ``least`` up, or raise."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or value < least:
-        raise SettingError(f"{name}: expected a whole number from {least} up, got {value!r}")
+def whole_number(name: str, value: Any, least: int = 1, bits: int = 63) -> int:
+    """Return a setting as an int from ``least`` up, of at most so many bits, or raise."""
+    right = isinstance(value, Integral) and not isinstance(value, bool)
+    if not (right and value >= least):
+        raise SettingError(f"{name}: expected a whole number from {least} up, got {brief(value)}")
+    if value >= 2**bits:
+        raise SettingError(
+            f"{name}: expected a whole number from {least} up, below 2**{bits}, got {brief(value)}"
+        )
     return int(value)
+
+
+def brief(value: object) -> str:
+    """Return a value for an error message, in one line that is not too long."""
+    return " ".join(_BRIEFLY.repr(value).split())
+
+
+_BRIEFLY = Repr()
+_BRIEFLY.maxstring = _BRIEFLY.maxother = 60
 
 
 def listed(items: Iterable[object], most: int = 5) -> str:

@@ -11,17 +11,20 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from qpignn.errors import ArrayError, SettingError
+from qpignn.errors import ArrayError, SettingError, brief
 
 Floats = npt.NDArray[np.float64]
 
 
 def check_level(value: Any, name: str = "confidence_level") -> float:
     """Return a level as a float strictly between 0 and 1, or raise."""
-    level = float(value) if isinstance(value, Real) else float("nan")
+    is_number = isinstance(value, Real)
+    level = float(value) if is_number and abs(value) < 1e9 else float("nan")
     if not 0.0 < level < 1.0:
+        percent = f"; for {level:g} % write {level / 100:g}" if 1 < level < 100 else ""
         raise SettingError(
-            f"{name}: expected a number strictly between 0 and 1, such as 0.9, got {value!r}"
+            f"{name}: expected a number strictly between 0 and 1, such as 0.9, "
+            f"got {brief(value)}{percent}"
         )
     return level
 
@@ -35,7 +38,7 @@ def check_levels(value: Any, name: str = "confidence_level") -> list[float]:
     except TypeError:
         levels = []
     if not levels:
-        raise SettingError(f"{name}: expected a number or a list of numbers, got {value!r}")
+        raise SettingError(f"{name}: expected a number or a list of numbers, got {brief(value)}")
     return levels
 
 
@@ -48,7 +51,13 @@ def as_nodes(name: str, values: Any) -> Floats:
     """Return ``values`` (array, list, Series or tensor) as a float64 vector, one entry a node."""
     if hasattr(values, "detach"):  # a torch tensor, without importing torch for it
         values = values.detach().cpu().numpy()
-    array = np.asarray(values, dtype=np.float64)
+    try:
+        array = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:  # words, dates, rows of different lengths
+        raise ArrayError(
+            f"{name}: expected one number per node, got {brief(values)}; "
+            f"give an array, a list, a Series or a tensor of numbers"
+        ) from error
     if array.ndim != 1:
         raise ArrayError(
             f"{name}: expected one number per node (one dimension), got shape {array.shape}; "
@@ -63,11 +72,35 @@ def as_ids(ids: Any) -> npt.NDArray[Any]:
         ids = ids.tolist()
     if isinstance(ids, np.ndarray) and ids.ndim == 1:
         return ids
-    values = list(ids)
+    try:
+        values = list(ids)
+    except TypeError as error:
+        raise ArrayError(f"node_id: expected one id per node, got {brief(ids)}") from error
     vector = np.empty(len(values), dtype=object)
     for i, value in enumerate(values):
         vector[i] = value
     return vector
+
+
+def _places(nodes: Any, length: int) -> npt.NDArray[Any]:
+    """Return a boolean mask or positions that choose among so many nodes, or raise."""
+    try:
+        places = np.asarray(nodes)
+    except (TypeError, ValueError):  # lists of different lengths
+        places = np.empty(0, dtype=object)
+    if places.shape == (0,) and places.dtype == np.float64:  # an empty list
+        places = places.astype(np.int64)
+    right = places.ndim == 1 and places.dtype.kind in "biu"
+    if right and places.dtype == np.bool_:
+        right = len(places) == length
+    elif right and len(places):
+        right = int(places.min()) >= -length and int(places.max()) < length
+    if not right:
+        raise ArrayError(
+            f"nodes: expected {length} booleans, or positions from 0 to {length - 1}, "
+            f"got {brief(nodes)}"
+        )
+    return places
 
 
 @dataclass(frozen=True)
@@ -151,7 +184,7 @@ class Intervals:
 
     def select(self, nodes: Any) -> Intervals:
         """Return the intervals of some nodes: a boolean mask, positions or a slice."""
-        chosen = nodes if isinstance(nodes, slice) else np.asarray(nodes)
+        chosen = nodes if isinstance(nodes, slice) else _places(nodes, len(self))
         columns = (self.prediction[chosen], self.lower[chosen], self.upper[chosen])
         part = None if self.epistemic is None else self.epistemic[chosen]
         return Intervals(*columns, self.confidence_level, self.node_id[chosen], epistemic=part)

@@ -15,9 +15,12 @@ import torch
 
 from qpignn.errors import whole_number
 
+SEED_BITS = 512  # more than anybody draws
+
 
 def _sequence(seed: int, purpose: str) -> np.random.SeedSequence:
-    return np.random.SeedSequence([whole_number("seed", seed, 0), zlib.crc32(purpose.encode())])
+    entropy = whole_number("seed", seed, 0, SEED_BITS)
+    return np.random.SeedSequence([entropy, zlib.crc32(purpose.encode())])
 
 
 def numpy_rng(seed: int, purpose: str) -> np.random.Generator:

@@ -19,7 +19,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from qpignn.errors import RankError
+from qpignn.errors import RankError, SettingError
 
 PATIENCE = timedelta(minutes=30)
 """How long a rank waits for the others before it gives up."""
@@ -34,17 +34,27 @@ _together: ContextVar[bool] = ContextVar("together", default=False)
 
 def wanted() -> int:
     """How many ranks this process was started as one of."""
-    return int(os.environ.get("WORLD_SIZE", "1"))
+    return _told_number("WORLD_SIZE", "1")
 
 
 def rank() -> int:
     """Which of the ranks this is; 0 where there is one only."""
-    return int(os.environ.get("RANK", "0")) if wanted() > 1 else 0
+    return _told_number("RANK", "0") if wanted() > 1 else 0
 
 
 def place() -> int:
     """Which of the ranks on this machine this is."""
-    return int(os.environ.get("LOCAL_RANK", "0"))
+    return _told_number("LOCAL_RANK", "0")
+
+
+def _told_number(name: str, usual: str) -> int:
+    word = os.environ.get(name, usual)
+    if not word.isdecimal():
+        raise SettingError(
+            f"{name}: expected a whole number in the environment, as torchrun puts it there, got "
+            f"{word!r}; unset it, or start with torchrun"
+        )
+    return int(word)
 
 
 def size() -> int:
@@ -58,7 +68,13 @@ def together() -> Iterator[None]:
     if wanted() == 1 or _together.get():
         yield
         return
-    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
+    try:
+        dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo", timeout=PATIENCE)
+    except (ValueError, RuntimeError) as error:  # no address of the first, or nobody there
+        raise RankError(
+            f"rank {rank()} of {wanted()}: expected to meet the other ranks, got {error}; start "
+            f"all of them with torchrun, or unset WORLD_SIZE"
+        ) from error
     token = _together.set(True)
     try:
         yield

@@ -239,8 +239,10 @@ def test_debug_shows_the_traceback(
     qpignn: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("QPIGNN_DEBUG", "1")
-    with pytest.raises(Exception, match="expected a saved model"):
-        qpignn("evaluate", tmp_path / "nothing")
+    done = qpignn("evaluate", tmp_path / "nothing")
+    assert done.code == 2
+    assert "Traceback" in done.err
+    assert "expected a saved model" in done.err
 
 
 def test_help_of_every_command_has_an_example(qpignn: Run) -> None:

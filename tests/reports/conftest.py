@@ -1,9 +1,7 @@
-"""A real browser for what is drawn in one; tests that need it are skipped where there is none."""
+"""A page in a real browser."""
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,30 +9,6 @@ from typing import Any
 import pytest
 
 from qpignn.reports.page import render_page
-
-NAMES = ("chromium", "chromium-browser", "google-chrome")
-OPTIONS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """Chromium without a window: ``QPIGNN_CHROMIUM``, or the one on the path."""
-    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    found = os.environ.get("QPIGNN_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    if not found:
-        pytest.skip(f"needs a browser: set QPIGNN_CHROMIUM or install one of {', '.join(NAMES)}")
-    with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=list(OPTIONS))
-        yield started
-        started.close()
 
 
 @pytest.fixture

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import warnings
+from contextvars import copy_context
 from typing import Annotated, Any
 
 import typer
 
 from qpignn import __version__
 from qpignn.cli import compare, convert, curve, datasets, demo, fit, model, paper
-from qpignn.errors import QpignnError, QpignnWarning, RankError
+from qpignn.cli.ending import debugging, guarded
+from qpignn.cli.output import printable, speaks
+from qpignn.errors import QpignnWarning
 
 app = typer.Typer(
     name="qpignn",
@@ -34,6 +36,9 @@ for command in (
 ):
     app.command()(command)
 app.add_typer(paper.app)
+for commands in (app, paper.app):
+    for known in commands.registered_commands:
+        known.callback = known.callback and guarded(known.callback)
 
 
 def _version(wanted: bool) -> None:
@@ -47,24 +52,25 @@ def _options(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")
+    ] = False,
 ) -> None:
     """Calibrated prediction intervals for graphs."""
+    debugging.set(debug)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """Tell warnings of ours in one line; those of libraries are not the user's business."""
-    if issubclass(category, QpignnWarning):
-        typer.secho(f"warning: {message}", fg="yellow", err=True)
+    if issubclass(category, QpignnWarning) and speaks():
+        typer.secho(f"warning: {printable(str(message))}", fg="yellow", err=True)
 
 
 def main() -> None:
-    """Run the command line. Exit code 2: the input is at fault; 1: we are."""
-    try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
-            app()
-    except (QpignnError, OSError) as error:  # a full disk, a read-only folder: not a bug either
-        if os.environ.get("QPIGNN_DEBUG"):
-            raise
-        typer.secho(f"error: {error}", fg="red", err=True)
-        sys.exit(1 if isinstance(error, RankError) else 2)
+    """Run the command line; :mod:`qpignn.cli.ending` says how it ends."""
+    words = sys.argv[1:]
+    if "--debug" in words:  # an option of all commands: it may stand behind their names too
+        words = ["--debug", *(word for word in words if word != "--debug")]
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        copy_context().run(app, args=words)

@@ -141,8 +141,9 @@ def run_shown(
             )
     except KeyboardInterrupt:
         kept = len(store.get(cells))
-        say(f"interrupted: {kept} of {len(cells)} rows are in {store.path}; call again to go on")
-        raise
+        raise KeyboardInterrupt(
+            f"{kept} of {len(cells)} rows are in {store.path}; call again to go on"
+        ) from None
     say(f"{len(outcome.rows)} rows, {outcome.reused} of them found in {store.path}")
     for cell, error in outcome.failures:
         say(f"failed: {cell.dataset} {cell.method} seed {cell.seed}: {error}")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -136,13 +138,16 @@ def fit(
     if not bool(given.any()):
         raise SettingError(f"--split {given_split}: expected labelled train nodes, got none")
     say(f"split: {int(given.sum()):,} nodes to learn from, {int(judged.sum()):,} held out")
-    _fit_kept(model, hide_targets(data, given), out / CHECKPOINT, checkpoint_every, resume=resume)
+    kept = out / CHECKPOINT
+    with _told_to_resume(kept):
+        _fit_kept(model, hide_targets(data, given), kept, checkpoint_every, resume=resume)
     if model.history_.stopped == "interrupted":
         say(f"interrupted after {len(model.history_)} epochs: keeping what was trained so far")
     if not speaks():
         return
-    save_fit(out, Fit(model, data, table, origin))
-    clear_checkpoints(out / CHECKPOINT)
+    with _told_to_resume(kept):
+        save_fit(out, Fit(model, data, table, origin))
+    clear_checkpoints(kept)
     decided = _decided(model)
     report: dict[str, Any] = {
         "folder": str(out),
@@ -267,6 +272,19 @@ def _fit_kept(
             say(f"fitting on {ranks.size()} ranks")
         with checkpoints(folder, fit_key(model, data), every, writes=speaks(), tell=say):
             model.fit(data)
+
+
+@contextmanager
+def _told_to_resume(folder: Path) -> Iterator[None]:
+    """Say, where Ctrl-C ends the command, how to go on with what was kept."""
+    from qpignn.training.checkpoint import has_checkpoints
+
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not has_checkpoints(folder):
+            raise
+        raise KeyboardInterrupt("the same command with --resume goes on") from None
 
 
 def _tell_read(found: dict[str, Any], data: Data) -> None:

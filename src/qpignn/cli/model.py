@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qpignn.cli.output import Json, check_output, names, print_json, print_metrics, say
-from qpignn.errors import ModelFileError, ReadError, SettingError, listed
+from qpignn.cli.output import (
+    Json,
+    check_output,
+    names,
+    number,
+    print_json,
+    print_metrics,
+    printable,
+    say,
+)
+from qpignn.errors import ModelFileError, QpignnWarning, ReadError, SettingError, listed
 from qpignn.files import replace_file
 
 if TYPE_CHECKING:
@@ -18,6 +29,11 @@ if TYPE_CHECKING:
 
     from qpignn.diagnostics.findings import Finding
     from qpignn.methods.fits import Fit
+
+SPREADSHEET_HELP = "Put a quote before ids that a spreadsheet would take for formulas."
+FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+"""What a cell begins with that spreadsheets compute; the last four are the wide forms of East Asia.
+The page's script (reports/assets/page.js) has the same rule."""
 
 Level = Annotated[
     float | None, typer.Option(help="Which of the fitted levels; default the highest.")
@@ -111,6 +127,7 @@ def predict(
         bool,
         typer.Option("--parts", help="Also what part of the width is the model's own doubt."),
     ] = False,
+    spreadsheet: Annotated[bool, typer.Option("--spreadsheet", help=SPREADSHEET_HELP)] = False,
     as_json: Json = False,
 ) -> None:
     """Write id, prediction, lower and upper for the unlabelled nodes, or for all.
@@ -118,8 +135,12 @@ def predict(
     Without --nodes the graph of the fit is used; with --nodes (and --edges) another graph with the
     same columns; with --join new nodes whose edges may lead to nodes of the fit.
 
+    Ids are written as they came. Some, such as =1+1, are formulas to a spreadsheet: use
+    --spreadsheet where one is to open the table.
+
     Example: qpignn predict model --out intervals.csv
     """
+    from qpignn.data.doubts import lonely_nodes
     from qpignn.methods.fits import load_fit
 
     wanted = only or ("new" if join else "unlabelled")
@@ -127,6 +148,8 @@ def predict(
         raise SettingError(f"--only: expected unlabelled or all, got {only!r}; new with --join")
     if out.suffix.lower() not in (".csv", ".parquet"):
         raise SettingError(f"--out: expected a file ending in .csv or .parquet, got {out}")
+    if spreadsheet and out.suffix.lower() != ".csv":
+        raise SettingError(f"--spreadsheet goes with a .csv file, got {out}")
     if nodes is None and edges is not None:
         raise SettingError("--edges goes with --nodes: another graph needs both its tables")
     if nodes is None and join:
@@ -134,11 +157,16 @@ def predict(
     check_output(out, folder=False)
     fit = load_fit(folder)
     data = fit.data if nodes is None else _other_graph(fit, nodes, edges, join=join)
-    intervals = fit.model.predict_interval(data, confidence_level=confidence)
-    intervals = intervals.select(_asked(data, wanted))
+    asked = _asked(data, wanted)
+    if edges is not None:  # of the graph of the fit it was told then
+        for doubt in lonely_nodes(data, asked):
+            warnings.warn(doubt, QpignnWarning, stacklevel=1)
+    intervals = fit.model.predict_interval(data, confidence_level=confidence).select(asked)
     if not len(intervals):
         say("every node is labelled, so there is nothing to predict; use --only all")
     frame = intervals.to_frame(parts=parts)
+    if out.suffix.lower() == ".csv":
+        frame = _without_formulas(frame) if spreadsheet else _telling_formulas(frame)
     replace_file(out, _written(frame, out))
     say(f"wrote {len(frame):,} intervals to {out}")
     if as_json:
@@ -149,7 +177,7 @@ def predict(
 def _print_findings(findings: list[Finding]) -> None:
     for finding in findings:
         typer.secho(
-            f"{finding.severity}: {finding.text}",
+            f"{finding.severity}: {printable(finding.text)}",
             fg={"warning": "yellow", "good": "green"}.get(finding.severity),
         )
 
@@ -173,11 +201,32 @@ def _columns(fit: Fit, wanted: list[str]) -> dict[str, Any] | list[str]:
 
 
 def _asked(data: Data, wanted: str) -> Any:
+    import numpy as np
+
     from qpignn.data.graph import labelled
 
     if wanted == "all":
-        return slice(None)
+        return np.ones(data.x.shape[0], dtype=bool)
     return (data.new_mask if wanted == "new" else ~labelled(data)).numpy()
+
+
+def _is_formula(id: Any) -> bool:
+    """Whether a spreadsheet would compute an id: -5 is a number, -5+2 is not."""
+    return isinstance(id, str) and bool(FORMULA.match(id)) and isinstance(number(id), str)
+
+
+def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(id=[f"'{id}" if _is_formula(id) else id for id in frame["id"]])
+
+
+def _telling_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    found = [id for id in frame["id"] if _is_formula(id)]
+    if found:
+        say(
+            f"{len(found):,} ids look like formulas to a spreadsheet ({listed(found, 3)}); use "
+            f"--spreadsheet if one is to open the table"
+        )
+    return frame
 
 
 def _written(frame: pd.DataFrame, out: Path) -> bytes:
@@ -199,7 +248,13 @@ def _other_graph(fit: Fit, nodes: Path, edges: Path | None, *, join: bool) -> Da
             f"fit on files of your own"
         )
     coding = fit.model.coding_
-    assert coding is not None
+    used = ("id", "encoding", "decimal", "edge_ends", "edge_weight", "directed")
+    lacking = [name for name in used if name not in roles]
+    if coding is None or lacking:
+        raise ModelFileError(
+            f"--nodes: expected a model that says how its tables were read, got one that does not "
+            f"say {listed(lacking or ['coding'])}; fit again"
+        )
     form = {name: roles[name] for name in ("id", "encoding", "decimal", "edge_ends")}
     tables = read_frames(nodes, edges, text=coding.category_columns, **form)
     if tables.edges is None:

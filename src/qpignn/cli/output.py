@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -34,7 +35,17 @@ def speaks() -> bool:
 def say(message: str) -> None:
     """Tell the user something that is not a result."""
     if speaks():
-        typer.echo(message, err=True)
+        typer.echo(printable(message), err=True)
+
+
+def printable(text: str) -> str:
+    """Return text that may name what stands in users' files, without commands to the terminal."""
+    return "".join(
+        sign
+        if sign.isprintable() or sign in "\n\t" or unicodedata.category(sign) == "Zs"
+        else sign.encode("unicode_escape").decode()
+        for sign in text
+    )
 
 
 def names(words: str) -> list[str]:

@@ -17,6 +17,7 @@ from qpignn.data.edge_sort import write_edges
 from qpignn.data.mapped import Description, finish, unfinished
 from qpignn.data.tables import check_header
 from qpignn.errors import ReadError, whole_number
+from qpignn.files import as_path
 
 
 def convert_graph(
@@ -62,7 +63,7 @@ def convert_graph(
             piece of the file with a fault is told of, by its rows in the file.
     """
     whole_number("memory", memory)
-    folder = Path(folder)
+    folder = as_path("folder", folder)
     form: dict[str, Any] = {"encoding": encoding, "decimal": decimal}
     roles: dict[str, Any] = {
         "target": target,
@@ -110,7 +111,7 @@ def _plain(value: Any) -> Any:
 
 
 def _refuse_graphml(file: str | Path | None) -> None:
-    if file is not None and ".graphml" in Path(file).name.lower():
+    if file is not None and ".graphml" in as_path("file", file).name.lower():
         raise ReadError(
             f"{file}: expected tables (.csv, .tsv, .parquet), got GraphML, which cannot be read in "
             f"pieces; read it whole (read_graph, qpignn fit --nodes) or save it as tables"

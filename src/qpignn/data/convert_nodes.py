@@ -18,6 +18,7 @@ from qpignn.data.frames import COORDINATES, compact, from_frames, id_index
 from qpignn.data.graph import MASKS, check_ids
 from qpignn.data.mapped import array_file, write_ids
 from qpignn.data.tables import ParquetTable, TextTable, check_id_column, open_table, piece_rows
+from qpignn.data.values import several
 from qpignn.errors import GraphError
 from qpignn.progress import progress
 
@@ -57,7 +58,7 @@ def open_nodes(
     path: str | Path, roles: dict[str, Any], *, encoding: str, decimal: str
 ) -> NodeTable:
     """Look at a node table's header; roles that do not fit it raise."""
-    id, categorical = roles["id"], list(roles["categorical"])
+    id, categorical = roles["id"], several("categorical", roles["categorical"])
     table = open_table(path, text=[id, *categorical], encoding=encoding, decimal=decimal)
     check_id_column(path, table.columns, id)
     # two made-up nodes, to ask the rules of tables in memory which columns are features

@@ -170,8 +170,8 @@ def write_edges(
     *,
     weighted: bool,
     told: Callable[[int], None] = lambda done: None,
-) -> None:
-    """Write sorted edges as ``edge_index.npy`` (and ``edge_weight.npy``).
+) -> int:
+    """Write sorted edges as ``edge_index.npy`` (and ``edge_weight.npy``); return how many.
 
     Raises:
         GraphError: where a weight is negative or infinite.
@@ -190,6 +190,7 @@ def write_edges(
     _joined(room / "edge_index.npy", "<i8", (2, edges), rows[:2])
     if weighted:
         _joined(room / "edge_weight.npy", "<f4", (edges,), rows[2:])
+    return edges
 
 
 def _check_weights(weight: npt.NDArray[np.float32]) -> None:

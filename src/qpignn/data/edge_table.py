@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from qpignn.data.values import need_columns, numbers
-from qpignn.errors import GraphError, listed
+from qpignn.data.values import need_columns, numbers, several
+from qpignn.errors import GraphError, QpignnWarning, listed
 
 END_NAMES = (("from", "to"), ("source", "target"), ("src", "dst"))
 """Columns of an edge table that are taken as its ends wherever they stand."""
@@ -46,6 +47,42 @@ def refuse_loops(edges: int, ends: tuple[str, str]) -> None:
         )
 
 
+def tell_merged(ends: Tensor, kept: int, *, directed: bool, weighted: bool = False) -> None:
+    """Warn of self-loops that were left out and repeated edges that were merged.
+
+    Args:
+        ends: the edges as they were given, (2, edges).
+        kept: how many are left; of an undirected graph, in both directions.
+        directed: whether edges go one way. An undirected edge that is listed both ways is not
+            repeated.
+        weighted: whether they have weights.
+    """
+    loops = ends[0] == ends[1]
+    left_out = int(loops.sum())
+    again = ends.shape[1] - left_out - (kept if directed else kept // 2)
+    if again and not directed:  # listed both ways, or repeated?
+        source, target = ends[:, ~loops]
+        again = len(source) - len(torch.unique(source * (int(ends.max()) + 1) + target))
+    tell_counts(left_out, again, weighted=weighted)
+
+
+def tell_counts(left_out: int, again: int, *, weighted: bool) -> None:
+    """Warn of so many self-loops that were left out and repeated edges that were merged."""
+    found = []
+    if left_out:
+        found.append(f"{left_out:,} self-loop{'s' * (left_out > 1)} left out")
+    if again:
+        merged = "merged, weights averaged" if weighted else "merged"
+        found.append(f"{again:,} repeated edge{'s' * (again > 1)} {merged}")
+    if found:
+        warnings.warn(
+            f"the edge table: {' and '.join(found)}; if they mean something, say it in a feature "
+            f"of the node or a weight of the edge",
+            QpignnWarning,
+            stacklevel=4,
+        )
+
+
 def edge_weights(column: pd.Series[Any], *, before: int = 0) -> npt.NDArray[np.float32]:
     """Return weights as float32; ``before`` rows of the table come before these."""
     rows = pd.RangeIndex(before + 1, before + len(column) + 1)
@@ -54,6 +91,7 @@ def edge_weights(column: pd.Series[Any], *, before: int = 0) -> npt.NDArray[np.f
 
 def end_columns(edges: pd.DataFrame, ends: tuple[str, str] | None) -> tuple[str, str]:
     """Return the names of an edge table's two id columns: those given, else those it must be."""
+    need_columns("edge", edges, [])
     if ends is None:
         if edges.shape[1] < 2:
             raise GraphError(
@@ -62,10 +100,11 @@ def end_columns(edges: pd.DataFrame, ends: tuple[str, str] | None) -> tuple[str,
             )
         known = [pair for pair in END_NAMES if set(pair) <= set(edges.columns)]
         ends = known[0] if known else (edges.columns[0], edges.columns[1])
-    if len(ends) != 2:
-        raise GraphError(f"edge_ends: expected two columns, got {listed(ends)}")
-    need_columns("edge", edges, ends)
-    return ends
+    named = several("edge_ends", ends)
+    if len(named) != 2:
+        raise GraphError(f"edge_ends: expected two columns, got {listed(named)}")
+    need_columns("edge", edges, named)
+    return named[0], named[1]
 
 
 def end_positions(

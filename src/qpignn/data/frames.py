@@ -14,9 +14,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from qpignn.data.coding import MISSING, Coding
-from qpignn.data.edge_table import edge_ends_and_weights
+from qpignn.data.edge_table import edge_ends_and_weights, tell_merged
 from qpignn.data.graph import MASKS, check_graph, check_ids, simple_edges
-from qpignn.data.values import need_columns, numbers
+from qpignn.data.values import need_columns, numbers, several
 from qpignn.errors import GraphError, listed, one_of
 
 SPLIT_WORDS = {
@@ -86,6 +86,10 @@ def from_frames(
     """
     one_of("way to treat missing values", missing, MISSING)
     ids = id_index(nodes, id)
+    if not len(nodes):
+        raise GraphError(
+            "the node table: expected at least one node, got none; are its rows there?"
+        )
     check_ids(ids, len(nodes))
     taken = [column for column in (id or "id", target, node_weight, split) if column is not None]
     need_columns("node", nodes, [c for c in (id, target, node_weight, split) if c is not None])
@@ -114,7 +118,10 @@ def from_frames(
     out.edge_index, merged = simple_edges(ends, len(nodes), weight_values, directed=directed)
     if merged is not None:
         out.edge_weight = merged
-    return check_graph(out, need_target=need_target and target is not None)
+    found = check_graph(out, need_target=need_target and target is not None)
+    kept = out.edge_index.shape[1]
+    tell_merged(ends, kept, directed=directed, weighted=merged is not None)
+    return found
 
 
 def _feature_columns(
@@ -123,13 +130,13 @@ def _feature_columns(
     features: Sequence[str] | None,
     ignore: Sequence[str],
 ) -> list[str]:
-    ignored = _several("ignore", ignore)
+    ignored = several("ignore", ignore)
     need_columns("node", nodes, ignored)
     clash = [column for column in ignored if column in taken or column in (features or ())]
     if clash:
         raise GraphError(f"ignore: expected columns without another role, got {listed(clash)}")
     if features is not None:
-        columns = _several("features", features)
+        columns = several("features", features)
         need_columns("node", nodes, columns)
     else:
         columns = [column for column in nodes.columns if column not in [*taken, *ignored]]
@@ -141,16 +148,8 @@ def _feature_columns(
     return columns
 
 
-def _several(option: str, columns: Sequence[str]) -> list[str]:
-    if isinstance(columns, str):
-        raise GraphError(
-            f"{option}: expected a list of columns, got {columns!r}; write {option}=[{columns!r}]"
-        )
-    return list(columns)
-
-
 def _categorical(nodes: pd.DataFrame, columns: list[str], categorical: Sequence[str]) -> list[str]:
-    forced = _several("categorical", categorical)
+    forced = several("categorical", categorical)
     need_columns("node", nodes, forced)
     others = [column for column in forced if column not in columns]
     if others:
@@ -217,8 +216,7 @@ def compact(x: npt.NDArray[np.float64]) -> Tensor:
 
 def id_index(nodes: pd.DataFrame, id: str | None) -> pd.Index:
     """Return a node table's ids: the named column, else one called ``id``, else the index."""
-    if id is not None:
-        need_columns("node", nodes, [id])
+    need_columns("node", nodes, [] if id is None else [id])
     name = id if id is not None else ("id" if "id" in nodes else None)
     values = nodes.index if name is None else nodes[name]
     ids: pd.Index = pd.Index(values, tupleize_cols=False)
@@ -234,7 +232,7 @@ def _places(nodes: pd.DataFrame, ids: pd.Index, wanted: Sequence[str] | None) ->
             return None
         columns = [named[name] for name in found[0]]
     else:
-        columns = _several("coordinates", wanted)
+        columns = several("coordinates", wanted)
     if len(columns) != 2:
         raise GraphError(f"coordinates: expected two columns, got {listed(columns)}")
     need_columns("node", nodes, columns)
@@ -280,6 +278,11 @@ def from_networkx(
     Node names become ``node_id``; a directed graph stays directed. A node without the target
     attribute is unlabelled. Other arguments are those of :func:`from_frames`.
     """
+    if not isinstance(graph, nx.Graph):
+        raise GraphError(
+            f"expected a networkx graph, got {type(graph).__name__}; tables become a graph by "
+            f"from_frames"
+        )
     nodes, edges = network_frames(graph, [] if edge_weight is None else [edge_weight])
     if "id" in nodes:  # an attribute called id is not the node's name
         nodes = nodes.rename(columns={"id": "id_attribute"})

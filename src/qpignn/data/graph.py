@@ -20,7 +20,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 
 from qpignn.data.matrix import all_finite, is_sparse, stored_values
-from qpignn.errors import GraphError, listed
+from qpignn.errors import ArrayError, GraphError, brief, listed
 from qpignn.intervals import as_ids
 
 MASKS = ("train_mask", "val_mask", "test_mask")
@@ -59,22 +59,31 @@ def check_graph(data: Data, *, need_target: bool = True) -> Data:
             out[name] = _checked_mask(name, data[name], nodes)
     _check_disjoint(out)
     if data.get("node_id") is not None:
-        out.node_id = as_ids(data.node_id)
+        try:
+            out.node_id = as_ids(data.node_id)
+        except ArrayError as error:
+            raise GraphError(str(error)) from error
         check_ids(pd.Index(out.node_id, tupleize_cols=False), nodes)
-    names = data.get("feature_names")
-    if names is not None and len(names) != out.x.shape[1]:
-        raise GraphError(
-            f"feature_names: expected {out.x.shape[1]} names, one a column of x, got {len(names)}"
-        )
+    _check_feature_names(data.get("feature_names"), out.x.shape[1])
     return out
+
+
+def _check_feature_names(names: Any, columns: int) -> None:
+    several = hasattr(names, "__len__") and not isinstance(names, str)
+    if names is not None and not (several and len(names) == columns):
+        got = len(names) if several else brief(names)
+        raise GraphError(
+            f"feature_names: expected {columns} names, one a column of x, got {got}; "
+            f"give a list of names, or leave it out"
+        )
 
 
 def _checked_features(data: Data) -> Tensor:
     x = data.get("x")
     if not isinstance(x, Tensor):
         raise GraphError(
-            "x: expected a (nodes, columns) tensor, got none; a graph without features can carry "
-            "a constant column or each node's degree"
+            f"x: expected a (nodes, columns) tensor, got {_kind(x)}; a graph without features can "
+            f"carry a constant column or each node's degree"
         )
     if x.layout not in (torch.strided, torch.sparse_csr):
         raise GraphError(
@@ -90,7 +99,11 @@ def _checked_features(data: Data) -> Tensor:
         x = x.to(torch.float32)
     if not all_finite(x):
         raise GraphError(f"x: expected finite numbers, got {_first_bad_feature(x, data)}")
-    return x
+    return x.detach() if x.requires_grad else x  # an embedding's gradient is not ours to compute
+
+
+def _kind(value: Any) -> str:
+    return "none" if value is None else type(value).__name__
 
 
 def _first_bad_feature(x: Tensor, data: Data) -> str:
@@ -110,33 +123,45 @@ def _first_bad_feature(x: Tensor, data: Data) -> str:
 def _checked_edges(data: Data, nodes: int) -> Tensor:
     edges = data.get("edge_index")
     if not isinstance(edges, Tensor):
-        raise GraphError("edge_index: expected a (2, edges) tensor, got none; (2, 0) is allowed")
+        raise GraphError(
+            f"edge_index: expected a (2, edges) tensor, got {_kind(edges)}; (2, 0) is allowed"
+        )
     if edges.dim() != 2 or edges.shape[0] != 2:
-        raise GraphError(f"edge_index: expected shape (2, edges), got {tuple(edges.shape)}")
-    if edges.is_floating_point() or edges.dtype == torch.bool:
-        raise GraphError(f"edge_index: expected whole numbers, got {edges.dtype}")
+        turned = edges.dim() == 2 and edges.shape[1] == 2
+        raise GraphError(
+            f"edge_index: expected shape (2, edges), got {tuple(edges.shape)}"
+            f"{'; turn it with .t()' if turned else ''}"
+        )
+    if edges.is_floating_point() or edges.is_complex() or edges.dtype == torch.bool:
+        raise GraphError(f"edge_index: expected whole numbers, got {edges.dtype}; use .long()")
+    edges = edges.long()
     if edges.numel() and (int(edges.min()) < 0 or int(edges.max()) >= nodes):
         raise GraphError(
-            f"edge_index: expected node positions 0 to {nodes - 1}, "
-            f"got {int(edges.min())} to {int(edges.max())}"
+            f"edge_index: expected node positions 0 to {nodes - 1}, got {int(edges.min())} to "
+            f"{int(edges.max())}; count nodes from 0, or give from_frames the tables with ids"
         )
-    return edges.long()
+    return edges
 
 
 def _checked_target(y: Any, nodes: int) -> Tensor:
     if not isinstance(y, Tensor):
-        raise GraphError(f"y: expected a tensor, got {type(y).__name__}")
+        raise GraphError(f"y: expected a tensor, got {_kind(y)}; use torch.as_tensor(...)")
     target: Tensor = y.squeeze(1) if y.dim() == 2 and y.shape[1] == 1 else y
     if target.shape != (nodes,):
-        raise GraphError(f"y: expected one target per node ({nodes}), got shape {tuple(y.shape)}")
+        raise GraphError(
+            f"y: expected one target per node ({nodes}), got shape {tuple(y.shape)}; give NaN to "
+            f"nodes without one, and choose one column of several"
+        )
+    if target.is_complex():
+        raise GraphError(f"y: expected real numbers, got {target.dtype}")
     if not target.is_floating_point():
         target = target.to(torch.float64)
     if torch.isinf(target).any():
         raise GraphError(
             f"y: expected finite targets (NaN = unlabelled), "
-            f"got {int(torch.isinf(target).sum())} infinite ones"
+            f"got {int(torch.isinf(target).sum())} infinite ones; set them to NaN or correct them"
         )
-    return target
+    return target.detach() if target.requires_grad else target
 
 
 def _check_labels(y: Tensor | None) -> None:
@@ -157,12 +182,16 @@ def _checked_weight(name: str, weight: Any, length: int) -> Tensor:
     if not isinstance(weight, Tensor) or weight.numel() != length:
         got = tuple(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
         raise GraphError(f"{name}: expected a tensor of {length} numbers, got {got}")
-    values: Tensor = weight.reshape(length)
+    values: Tensor = weight.detach().reshape(length)
+    if values.is_complex():
+        raise GraphError(f"{name}: expected real numbers, got {values.dtype}")
     if not values.is_floating_point():
         values = values.to(torch.float32)
-    if not torch.isfinite(values).all() or bool((values < 0).any()):
+    bad = int((~torch.isfinite(values) | (values < 0)).sum())
+    if bad:
         raise GraphError(
-            f"{name}: expected finite numbers from 0 up, got negative, NaN or infinite"
+            f"{name}: expected finite numbers from 0 up, got negative, NaN or infinite for {bad:,} "
+            f"of {length:,}; correct them, or leave the weights out"
         )
     return values
 
@@ -170,9 +199,15 @@ def _checked_weight(name: str, weight: Any, length: int) -> Tensor:
 def _checked_mask(name: str, mask: Any, nodes: int) -> Tensor:
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
-        raise GraphError(f"{name}: expected a boolean tensor, got {got}")
+        raise GraphError(
+            f"{name}: expected a boolean tensor, got {got}; positions become one by "
+            f"torch.zeros({nodes}, dtype=torch.bool).index_fill(0, positions, True)"
+        )
     if mask.shape != (nodes,):
-        raise GraphError(f"{name}: expected length {nodes} (one per node), got {tuple(mask.shape)}")
+        raise GraphError(
+            f"{name}: expected length {nodes} (one per node), got {tuple(mask.shape)}; make masks "
+            f"with split_nodes(...)"
+        )
     return mask
 
 
@@ -194,9 +229,21 @@ def check_ids(ids: pd.Index, nodes: int) -> None:
     if ids.hasnans:
         rows = np.flatnonzero(ids.isna()) + 1
         raise GraphError(f"expected an id for every node, got blank ids in rows {listed(rows)}")
+    if pd.api.types.is_object_dtype(ids):
+        _check_hashable(ids)
     if not ids.is_unique:
         again = ids[ids.duplicated()].unique()
         raise GraphError(f"expected each node id once, got repeated: {listed(again)}")
+
+
+def _check_hashable(ids: pd.Index) -> None:
+    try:
+        set(ids)
+    except TypeError as error:  # lists, dictionaries
+        raise GraphError(
+            f"expected ids that can be compared (numbers, text, tuples), got {listed(ids[:1])}; "
+            f"turn them into text"
+        ) from error
 
 
 def labelled(data: Data) -> Tensor:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 import mmap
 import os
+import re
 import shutil
 import sys
 from collections.abc import Iterator
@@ -28,8 +30,9 @@ from torch_geometric.utils import is_undirected
 from qpignn.data.coding import Coding
 from qpignn.data.graph import MASKS, check_graph, simple_edges
 from qpignn.data.matrix import is_sparse
+from qpignn.data.tables import read_parquet
 from qpignn.errors import GraphError, ReadError, SettingError, listed
-from qpignn.files import replace_file
+from qpignn.files import as_path, read_json, replace_file, writing
 
 FORMAT = 1
 DESCRIPTION, IDS, UNFINISHED = "mapped.json", "ids.parquet", "unfinished"
@@ -43,6 +46,10 @@ KINDS = {
     **dict.fromkeys(MASKS, ("|b1",)),
 }
 """The arrays there may be, and the types each may have."""
+HEADER = re.compile(
+    r"\{'descr': '([<|]\w\d)', 'fortran_order': False, 'shape': \((\d{1,19}), ?(\d{0,19})\), \} *\n"
+)
+"""What our arrays' headers say: matched, not evaluated, since anybody may have written them."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,7 @@ def open_graph(folder: str | Path) -> Data:
     Raises:
         ReadError: where the folder is unfinished, damaged or something else.
     """
-    folder = Path(folder)
+    folder = as_path("folder", folder)
     told = read_description(folder)
     out = Data()
     for name in KINDS:
@@ -110,6 +117,7 @@ def write_graph(folder: str | Path, data: Data) -> None:
 
     An older graph in the folder is replaced. Self-loops are dropped and repeated edges merged.
     """
+    folder = as_path("folder", folder)
     data = check_graph(data, need_target=False)
     if is_sparse(data.x):
         raise GraphError("x: expected dense features to write, got sparse ones; use .to_dense()")
@@ -122,7 +130,7 @@ def write_graph(folder: str | Path, data: Data) -> None:
     arrays["edge_index"] = ends.flip(0).numpy()
     if weight is not None:
         arrays["edge_weight"] = weight.numpy()
-    with unfinished(Path(folder)) as room:
+    with unfinished(folder) as room:
         for name, values in arrays.items():
             kind = values.dtype.str if values.dtype.str in KINDS[name] else KINDS[name][0]
             with array_file(room / f"{name}.npy", kind, values.shape) as file:
@@ -130,7 +138,7 @@ def write_graph(folder: str | Path, data: Data) -> None:
         if data.get("node_id") is not None:
             write_ids(room, pd.Index(data.node_id, tupleize_cols=False))
         finish(
-            Path(folder),
+            folder,
             room,
             directed=not is_undirected(ends, num_nodes=nodes),
             feature_names=data.get("feature_names"),
@@ -144,8 +152,16 @@ def unfinished(folder: Path) -> Iterator[Path]:
 
     Raises:
         SettingError: where files of the same names lie there that are not ours.
+        WriteError: where the folder, or what is written within the block, cannot be written.
     """
+    with writing(folder):
+        yield from _unfinished(folder)
+
+
+def _unfinished(folder: Path) -> Iterator[Path]:
     new, room = not folder.exists(), folder / UNFINISHED
+    if room.is_symlink():  # what is in there is going to be deleted
+        raise SettingError(f"{room}: expected a folder, got a link to elsewhere; delete it")
     names = [IDS, *(f"{name}.npy" for name in KINDS)]
     strangers = [name for name in names if (folder / name).exists()]
     if strangers and not room.exists() and not (folder / DESCRIPTION).exists():
@@ -254,13 +270,13 @@ def read_description(folder: Path) -> Description:
         got = unfinished if folder.is_dir() else "a file" if folder.exists() else "nothing"
         raise _amiss(folder, got)
     try:
-        document = json.loads(path.read_text(encoding="utf-8"))
+        document = read_json(path)
         version = document.pop("format")
         if version != FORMAT:
             raise _amiss(folder, f"format {version!r}, where this version knows {FORMAT}")
         told = Description(**document)
         _check_shapes(told)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         if isinstance(error, ReadError):
             raise
         raise _amiss(folder, f"a damaged {DESCRIPTION} ({error})") from error
@@ -281,6 +297,7 @@ def _amiss(folder: Path, got: str) -> ReadError:
 
 def _check_shapes(told: Description) -> None:
     """Raise ValueError, KeyError or TypeError unless a description makes sense in itself."""
+    _check_types(told)
     if told.coding is not None:
         Coding.from_dict(told.coding)
     columns = told.files["x.npy"]["shape"][1]
@@ -293,9 +310,11 @@ def _check_shapes(told: Description) -> None:
         "pos": [told.nodes, 2],
     }
     for name in told.files:
-        kind = name.removesuffix(".npy")
         if name == IDS:
             continue
+        kind = name.removesuffix(".npy")
+        if name != f"{kind}.npy":
+            raise ValueError(f"a file {name!r}")
         if told.files[name]["dtype"] not in KINDS[kind]:
             raise ValueError(f"{name} of type {told.files[name]['dtype']}")
         if told.files[name]["shape"] != shapes.get(kind, [told.nodes]):
@@ -304,14 +323,29 @@ def _check_shapes(told: Description) -> None:
         raise ValueError("no edge_index.npy")
 
 
+def _check_types(told: Description) -> None:
+    counts = [told.nodes, told.labelled, told.edges]
+    for file in told.files.values():
+        counts += [file["bytes"], *file.get("shape", ())]
+    if any(type(count) is not int or count < 0 for count in counts):
+        raise TypeError("expected whole numbers for nodes, labelled, edges, bytes and shapes")
+    names, roles = told.feature_names or [], told.roles or {}
+    if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise TypeError("feature_names: expected a list of names")
+    if not (isinstance(told.directed, bool) and isinstance(roles, dict)):
+        raise TypeError("directed, roles: expected a truth and a description")
+
+
 def _header(path: Path) -> tuple[tuple[int, ...], str, int]:
     """Return an array's shape and type, and where its numbers begin."""
     with path.open("rb") as file:
-        np.lib.format.read_magic(file)
-        shape, turned, kind = np.lib.format.read_array_header_1_0(file)
-        if turned:
-            raise ValueError("columns first")
-        return shape, kind.str, file.tell()
+        if np.lib.format.read_magic(file) != (1, 0):
+            raise ValueError("another version of .npy")
+        text = file.read(int.from_bytes(file.read(2), "little")).decode("latin-1")
+        found = HEADER.fullmatch(text)
+        if found is None:
+            raise ValueError(f"the header {text[:80]!r}")
+        return tuple(int(part) for part in found.groups()[1:] if part), found[1], file.tell()
 
 
 def _mapped(path: Path, told: dict[str, Any]) -> npt.NDArray[Any]:
@@ -319,12 +353,12 @@ def _mapped(path: Path, told: dict[str, Any]) -> npt.NDArray[Any]:
         shape, kind, start = _header(path)
     except (OSError, ValueError) as error:
         raise _amiss(path.parent, f"a damaged {path.name} ({error})") from error
-    size = start + int(np.prod(shape)) * np.dtype(kind).itemsize
+    size = start + math.prod(shape) * np.dtype(kind).itemsize
     if (kind, list(shape)) != (told["dtype"], told["shape"]) or size != told["bytes"]:
         raise _amiss(path.parent, f"{path.name} of type {kind} and shape {list(shape)}")
     with path.open("rb") as file:
         memory = _private_map(file, size)
-    found: npt.NDArray[Any] = np.frombuffer(memory, kind, int(np.prod(shape)), start)
+    found: npt.NDArray[Any] = np.frombuffer(memory, kind, math.prod(shape), start)
     return found.reshape(shape)
 
 
@@ -344,9 +378,9 @@ def _private_map(file: BinaryIO, size: int) -> mmap.mmap:
 
 def _read_ids(path: Path, nodes: int) -> npt.NDArray[Any]:
     try:
-        ids = pd.read_parquet(path)["id"]
-    except (ValueError, KeyError, OSError) as error:
+        ids = read_parquet(path, rows=nodes)["id"]
+    except (ReadError, KeyError) as error:
         raise _amiss(path.parent, f"a damaged {IDS} ({error})") from error
-    if len(ids) != nodes:
-        raise _amiss(path.parent, f"{len(ids):,} ids for {nodes:,} nodes")
+    if pd.api.types.is_object_dtype(ids) and not all(isinstance(id, str) for id in ids):
+        raise _amiss(path.parent, f"{IDS} with ids that are neither numbers nor text")
     return ids.to_numpy()

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from qpignn.data.matrix import column_deviations, is_sparse, stored_values, with_values
-from qpignn.errors import SettingError, one_of
+from qpignn.errors import SettingError, not_negative, one_of, real_number
 from qpignn.randomness import torch_rng
 
 KINDS = ("feature_noise", "target_noise", "edge_dropout")
@@ -77,7 +77,7 @@ def add_target_noise(
 
 def drop_edges(data: Data, share: float, *, seed: int = 0) -> Data:
     """Remove each edge with probability ``share``; both directions of a pair go together."""
-    if not 0 <= share <= 1:
+    if not 0 <= real_number("share", share) <= 1:
         raise SettingError(f"share: expected a number from 0 to 1, got {share!r}")
     ends = data.edge_index
     low, high = ends.min(dim=0).values, ends.max(dim=0).values
@@ -92,7 +92,6 @@ def drop_edges(data: Data, share: float, *, seed: int = 0) -> Data:
 
 
 def _normal(like: Tensor, sigma: float, seed: int, purpose: str) -> Tensor:
-    if not sigma >= 0:
-        raise SettingError(f"sigma: expected a number from 0 up, got {sigma!r}")
+    not_negative("sigma", sigma)
     draw = torch.randn(like.shape, generator=torch_rng(seed, purpose), dtype=torch.float64)
     return (sigma * draw).to(like.dtype)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import warnings
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from io import BytesIO
@@ -16,12 +17,23 @@ import networkx as nx
 import pandas as pd
 from torch_geometric.data import Data
 
+from qpignn.data.coding import Coding
 from qpignn.data.edge_table import END_NAMES
 from qpignn.data.frames import from_frames, network_frames
-from qpignn.data.tables import check_file, check_header, check_id_column, open_table
+from qpignn.data.tables import (
+    check_file,
+    check_header,
+    check_id_column,
+    check_unpacked,
+    open_table,
+)
+from qpignn.data.values import several
 from qpignn.errors import ReadError, listed
+from qpignn.files import as_path
 
 GRAPHML = (".graphml", ".graphml.gz")
+UNREADABLE = (LookupError, TypeError, ValueError, OSError, EOFError, zlib.error)
+"""What unpacking and networkx raise over a file that is not what its name says."""
 
 
 class Frames(NamedTuple):
@@ -61,7 +73,9 @@ def read_graph(
         encoding, decimal: of text files.
     """
     coding = roles.get("coding")
-    words = [*roles.get("categorical", ()), *(coding.category_columns if coding else ())]
+    words = several("categorical", roles.get("categorical", ()))
+    if isinstance(coding, Coding):
+        words += coding.category_columns
     tables = read_frames(
         nodes,
         edges,
@@ -107,7 +121,7 @@ def read_frames(
         text: columns to keep as text, such as codes: leading zeros stay, and NA is a word.
         edge_ends: the edge file's two id columns; by default those that ``from_frames`` takes.
     """
-    files = [Path(file) for file in (nodes, edges) if file is not None]
+    files = [as_path("nodes", nodes), *([] if edges is None else [as_path("edges", edges)])]
     if any(_is_graphml(file) for file in files):
         if edges is not None:
             raise ReadError(
@@ -119,7 +133,8 @@ def read_frames(
     check_id_column(nodes, list(node_table.columns), id)
     if edges is None:
         return Frames(node_table, None, None)
-    ends = edge_ends or (0, 1, *(name for pair in END_NAMES for name in pair))
+    usual = (0, 1, *(name for pair in END_NAMES for name in pair))
+    ends = usual if edge_ends is None else several("edge_ends", edge_ends)
     edge_table = read_table(edges, text=ends, encoding=encoding, decimal=decimal)
     check_header(edges, list(edge_table.columns), set(node_table[id]))
     return Frames(node_table, edge_table, None)
@@ -132,6 +147,7 @@ def _is_graphml(path: Path) -> bool:
 def _read_graphml(path: Path, id: str) -> Frames:
     check_file(path)
     try:
+        check_unpacked(path)
         content = path.read_bytes()
         if path.suffix.lower() == ".gz":
             content = gzip.decompress(content)
@@ -144,7 +160,7 @@ def _read_graphml(path: Path, id: str) -> Frames:
         raise ReadError(f"{path}: {error}") from error
     except (SyntaxError, expat.ExpatError) as error:  # how the two XML parsers name broken XML
         raise ReadError(f"{path}: expected GraphML, got broken XML: {error}") from error
-    except (nx.NetworkXException, LookupError, TypeError, ValueError, OSError, EOFError) as error:
+    except (nx.NetworkXException, *UNREADABLE) as error:
         raise ReadError(f"{path}: cannot be read as GraphML: {error}") from error
     if not graph:
         raise ReadError(f"{path}: expected a graph with nodes, got none")

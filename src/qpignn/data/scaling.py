@@ -56,9 +56,16 @@ class Scaler:
         return cls(torch.zeros(columns).double(), torch.ones(columns).double())
 
     @classmethod
-    def from_state(cls, state: dict[str, Tensor]) -> Scaler:
-        """Rebuild a scaler from :meth:`state`."""
-        return cls(state["shift"].double(), state["scale"].double())
+    def from_state(cls, state: dict[str, Tensor], columns: int = 1) -> Scaler:
+        """Rebuild a scaler of so many columns from :meth:`state`, or raise ValueError."""
+        for name in ("shift", "scale"):
+            numbers = state[name]
+            right = numbers.dtype == torch.float64 and numbers.shape == (columns,)
+            if not (right and bool(numbers.isfinite().all())):
+                raise ValueError(f"{name}: expected {columns} finite numbers, float64, got others")
+        if not bool((state["scale"] > 0).all()):
+            raise ValueError("scale: expected numbers above 0, got others")
+        return cls(state["shift"], state["scale"])
 
     def _check(self, x: Tensor) -> None:
         columns = x.shape[1] if x.dim() == 2 else 1
@@ -112,7 +119,7 @@ class TargetScaler:
     @classmethod
     def from_state(cls, state: dict[str, Tensor]) -> TargetScaler:
         """Rebuild from :meth:`state`."""
-        name = bytes(state["transform"].tolist()).decode()
+        name = bytes(state["transform"].flatten()[:20].tolist()).decode()
         return cls(one_of("transform", name, TRANSFORMS), Scaler.from_state(state))
 
 

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
 from qpignn.data.graph import check_graph, labelled
-from qpignn.errors import SplitError, one_of
+from qpignn.errors import SplitError, one_of, real_number
 from qpignn.randomness import numpy_rng
 
 Order = npt.NDArray[np.int64]
@@ -40,7 +40,7 @@ def split_nodes(
     one_of("split", by, ORDERS)
     data = check_graph(data, need_target=False)
     for name, share in (("test", test), ("validation", validation)):
-        if not 0 <= share < 1:
+        if not 0 <= real_number(name, share) < 1:
             raise SplitError(f"{name}: expected a share from 0 to below 1, got {share!r}")
     if test + validation >= 1:
         raise SplitError(

@@ -11,16 +11,16 @@ import numpy as np
 import pandas as pd
 import scipy.sparse as sp
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 from torch_geometric.data import Data
 
 from qpignn.data.graph import MASKS, check_graph, node_ids
 from qpignn.data.matrix import from_scipy, is_sparse
+from qpignn.data.tables import read_parquet
 from qpignn.errors import ReadError
 from qpignn.files import replace_file
+from qpignn.tensors import read_tensors
 
 NUMBERS, NODES, TABLE = "graph.safetensors", "nodes.parquet", "table.parquet"
 COLUMNS = ("edge_index", "y", "edge_weight", "node_weight", "pos", *MASKS)
@@ -28,7 +28,6 @@ COLUMNS = ("edge_index", "y", "edge_weight", "node_weight", "pos", *MASKS)
 
 def save_graph(folder: Path, data: Data) -> None:
     """Write a graph; ids other than integers of ordinary size are written as text."""
-    folder.mkdir(parents=True, exist_ok=True)
     tensors = {name: data[name].contiguous() for name in COLUMNS if data.get(name) is not None}
     if is_sparse(data.x):
         tensors |= {
@@ -53,14 +52,14 @@ def load_graph(folder: Path) -> Data:
         if not (folder / name).is_file():
             raise ReadError(f"{folder}: expected the file {name}, got none")
     try:
-        tensors = load_tensors((folder / NUMBERS).read_bytes())
-        ids = pd.read_parquet(folder / NODES)["id"]
-    except (SafetensorError, ValueError, KeyError, OSError) as error:
+        tensors = read_tensors(folder / NUMBERS)
+        x = tensors["x"] if "x" in tensors else _sparse(tensors)
+        ids = read_parquet(folder / NODES, rows=x.shape[0])["id"]
+        out = Data(**{name: tensors[name] for name in COLUMNS if name in tensors})
+        out.x, out.node_id = x, ids.to_numpy(dtype=object)
+        return check_graph(out, need_target=False)
+    except (ValueError, KeyError, IndexError, TypeError, OSError) as error:
         raise ReadError(f"{folder}: the stored graph is damaged: {error}") from error
-    out = Data(**{name: tensors[name] for name in COLUMNS if name in tensors})
-    out.x = tensors["x"] if "x" in tensors else _sparse(tensors, folder)
-    out.node_id = np.array(ids.to_list(), dtype=object)
-    return check_graph(out, need_target=False)
 
 
 def save_table(folder: Path, table: pd.DataFrame | None) -> None:
@@ -75,21 +74,22 @@ def save_table(folder: Path, table: pd.DataFrame | None) -> None:
     replace_file(folder / TABLE, plain.to_parquet(index=False))
 
 
-def load_table(folder: Path) -> pd.DataFrame | None:
-    """Read the table of :func:`save_table`, if there is one."""
+def load_table(folder: Path, rows: int) -> pd.DataFrame | None:
+    """Read the table of :func:`save_table`, if there is one; it has a row for every node."""
     if not (folder / TABLE).is_file():
         return None
     try:
-        return pd.read_parquet(folder / TABLE)
-    except (ValueError, OSError) as error:
+        return read_parquet(folder / TABLE, rows)
+    except ReadError as error:
         raise ReadError(f"{folder}: the stored table is damaged: {error}") from error
 
 
-def _sparse(tensors: dict[str, Tensor], folder: Path) -> Tensor:
-    try:
-        parts = tuple(tensors[f"x.{part}"].numpy() for part in ("values", "columns", "starts"))
-        matrix = sp.csr_matrix(parts, shape=tuple(tensors["x.shape"].tolist()))
-        matrix.check_format()
-    except (KeyError, ValueError) as error:
-        raise ReadError(f"{folder}: the stored features are damaged: {error}") from error
+def _sparse(tensors: dict[str, Tensor]) -> Tensor:
+    """Return sparse features, or raise KeyError, TypeError or ValueError."""
+    parts = tuple(tensors[f"x.{part}"] for part in ("values", "columns", "starts"))
+    if any(part.dtype != torch.int64 for part in parts[1:]):
+        raise TypeError(f"expected whole numbers, got {parts[1].dtype} and {parts[2].dtype}")
+    shape = tuple(tensors["x.shape"].tolist())
+    matrix = sp.csr_matrix(tuple(part.numpy() for part in parts), shape=shape)
+    matrix.check_format()
     return from_scipy(matrix, tensors["x.values"].dtype)

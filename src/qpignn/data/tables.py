@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import warnings
+import zlib
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,14 +20,24 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from qpignn.errors import ReadError, listed, near_names
+from qpignn.errors import ReadError, brief, listed, near_names
+from qpignn.files import as_path
+from qpignn.room import free_memory
 
 BLANKS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A"]
 PARQUET = (".parquet", ".pq")
+NO_TABLES = {
+    **dict.fromkeys((".xlsx", ".xls", ".xlsm", ".ods", ".numbers"), "save the sheet as CSV"),
+    **dict.fromkeys((".zip", ".bz2", ".xz", ".zst", ".7z", ".tar"), "unpack it (gzip is read)"),
+    **dict.fromkeys((".pkl", ".pickle", ".pt", ".feather", ".h5", ".npz"), "save it as Parquet"),
+}
+"""Files that hold no text, and what to do about them."""
 BLOCK = 1 << 20  # bytes looked through at once for ends of lines
 BYTES_A_CELL = 200
 """What a cell of a table may take in memory while it is read."""
 MOST_ROWS = 1 << 19
+LONGEST_HEADER = 1 << 24
+MOST_PACKED = 1032  # how many bytes one byte of gzip can stand for
 TRUTHS = "truth values and blanks"
 TYPES = {"int": "int64", "float": "float64", "bool": "bool", "text": str}
 ARROW = {
@@ -65,8 +76,7 @@ class ParquetTable:
 
     def read(self) -> pd.DataFrame:
         """Read the whole file."""
-        with named_errors(self.path):
-            return pd.read_parquet(self.path)
+        return read_parquet(self.path)
 
     def most_rows(self) -> int:
         """Return how many rows there are."""
@@ -107,6 +117,8 @@ class TextTable:
     @classmethod
     def open(cls, path: Path, text: Sequence[Any], encoding: str, decimal: str) -> TextTable:
         """Look at a file's header line; ``text`` names or numbers the columns kept as text."""
+        if not isinstance(encoding, str):
+            raise ReadError(f"encoding: expected a name such as 'utf-8', got {brief(encoding)}")
         with named_errors(path, encoding):
             return cls._open(path, text, encoding, decimal)
 
@@ -117,7 +129,11 @@ class TextTable:
         form: dict[str, Any] = {"encoding": "utf-8-sig" if plain else encoding}
         opener = gzip.open if path.suffix.lower() == ".gz" else open
         with opener(path, "rt", encoding=form["encoding"], newline="") as file:
-            header = file.readline()
+            header = file.readline(LONGEST_HEADER)
+        if len(header) == LONGEST_HEADER:
+            raise ReadError("expected a header line with column names, got a line without end")
+        if header.count('"') % 2:  # a name that goes on in the next line
+            check_unpacked(path)
         delimiter = max(",;\t|", key=header.count)
         if decimal not in (".", ",") or decimal == delimiter:
             raise ReadError(
@@ -144,6 +160,7 @@ class TextTable:
         """Read the whole file."""
         types: Any = dict.fromkeys(self.kept, str)
         with named_errors(self.path, self.form["encoding"]), warnings.catch_warnings():
+            check_unpacked(self.path)
             warnings.simplefilter("error", pd.errors.ParserWarning)  # longer rows would lose data
             whole: pd.DataFrame = pd.read_csv(self.path, dtype=types, **self.form)
         for name in self.kept:
@@ -227,11 +244,54 @@ def open_table(
     path: str | Path, *, text: Sequence[Any] = (), encoding: str = "utf-8", decimal: str = "."
 ) -> TextTable | ParquetTable:
     """Look at a table's header. ``text`` names (or numbers) the columns to be kept as text."""
-    path = Path(path)
+    path = as_path("file", path)
     check_file(path)
-    if path.suffix.lower() in PARQUET:
+    suffix = path.suffix.lower()
+    if suffix in PARQUET:
         return ParquetTable.open(path)
+    if suffix in NO_TABLES:
+        raise ReadError(
+            f"{path}: expected a table (.csv, .tsv, .parquet), got {suffix}; {NO_TABLES[suffix]}"
+        )
     return TextTable.open(path, text, encoding, decimal)
+
+
+def read_parquet(path: Path, rows: int | None = None) -> pd.DataFrame:
+    """Read a Parquet file whole.
+
+    A few bytes can say that there are very many rows, so these are counted first.
+
+    Args:
+        path: the file.
+        rows: how many there must be; by default as many as there is memory for.
+    """
+    with named_errors(path):
+        with pq.ParquetFile(path) as file:
+            told = file.metadata
+        if rows is not None and told.num_rows != rows:
+            raise ReadError(f"expected {rows:,} rows, got {told.num_rows:,}")
+        if 8 * told.num_rows * told.num_columns > free_memory():
+            raise ReadError(
+                f"expected a table that fits into memory, got {told.num_rows:,} rows of "
+                f"{told.num_columns:,} columns"
+            )
+        return pd.read_parquet(path)
+
+
+def check_unpacked(path: Path) -> None:
+    """Raise where a gzipped file holds more text than there is memory for: a small one may."""
+    most = free_memory() // 4  # text takes some times its size while it is read
+    if path.suffix.lower() != ".gz" or path.stat().st_size * MOST_PACKED <= most:
+        return
+    size = 0
+    with gzip.open(path, "rb") as file:
+        while block := file.read(BLOCK):
+            size += len(block)
+            if size > most:
+                raise ReadError(
+                    f"expected a file that fits into memory, got more than {most:,} bytes when "
+                    f"unpacked; 'qpignn convert' reads tables by pieces"
+                )
 
 
 def check_id_column(path: str | Path, columns: Sequence[str], id: str) -> None:
@@ -290,12 +350,15 @@ def _common(kinds: set[str]) -> str:
 
 def check_file(path: Path) -> None:
     """Raise where there is no file."""
-    if not path.is_file():
+    try:
+        if path.is_file():
+            return
         there = path.parent.iterdir() if path.parent.is_dir() else ()
         hint = near_names(path.name, (one.name for one in there if one.is_file()))
-        raise ReadError(
-            f"{path}: expected a file, got {'a folder' if path.is_dir() else 'nothing'}{hint}"
-        )
+        got = "a folder" if path.is_dir() else "nothing"
+    except OSError as error:  # a folder that may not be looked into, a name that is too long
+        hint, got = "", str(error.strerror)
+    raise ReadError(f"{path}: expected a file, got {got}{hint}")
 
 
 def _check_names(columns: list[str]) -> None:
@@ -332,5 +395,5 @@ def named_errors(path: Path, encoding: str = "utf-8") -> Iterator[None]:
         raise ReadError(
             f"{path}: expected rows as long as the header line, got longer ones"
         ) from error
-    except (ValueError, OSError, EOFError) as error:  # parser and Arrow errors are ValueErrors
+    except (ValueError, OSError, EOFError, zlib.error, pa.ArrowException) as error:
         raise ReadError(f"{path}: cannot be read as a table: {error}") from error

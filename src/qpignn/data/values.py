@@ -7,7 +7,7 @@ free text are refused, each with advice.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from datetime import date, time, timedelta
 from typing import Any
 
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from qpignn.errors import GraphError, listed, near_names
+from qpignn.errors import GraphError, brief, listed, near_names
 
 Floats = npt.NDArray[np.float64]
 
@@ -44,12 +44,33 @@ WRITTEN_NUMBERS = {
 }
 
 
+def several(option: str, columns: Any) -> list[Any]:
+    """Return what must be a list of columns as one, or raise."""
+    if isinstance(columns, str) or not hasattr(columns, "__iter__"):
+        raise GraphError(
+            f"{option}: expected a list of columns, got {brief(columns)}; write "
+            f"{option}=[{columns!r}]"
+        )
+    return list(columns)
+
+
 def need_columns(kind: str, frame: pd.DataFrame, wanted: Sequence[str]) -> None:
-    """Raise unless a table has the wanted columns, and no column twice."""
+    """Raise unless this is a table, has the wanted columns, and no column twice."""
+    if not isinstance(frame, pd.DataFrame):
+        raise GraphError(
+            f"the {kind} table: expected a pandas DataFrame, got {type(frame).__name__}; make one "
+            f"with pd.DataFrame(...), or read files with read_graph"
+        )
     if not frame.columns.is_unique:
         again = frame.columns[frame.columns.duplicated()].unique()
         raise GraphError(
             f"the {kind} table: expected each column once, got repeated: {listed(again)}"
+        )
+    odd = [column for column in wanted if not isinstance(column, Hashable)]
+    if odd:
+        raise GraphError(
+            f"the {kind} table: expected the name of one column, got {listed(odd)}; it has "
+            f"{listed(frame.columns, most=12)}"
         )
     missing = [column for column in wanted if column not in frame]
     if missing:

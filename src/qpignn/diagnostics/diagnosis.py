@@ -128,6 +128,10 @@ def diagnose(
     """
     data = check_graph(data, need_target=False)
     for found in (intervals, *others):
+        if not isinstance(found, Intervals):
+            raise ArrayError(
+                f"intervals: expected those of predict_interval, got {type(found).__name__}"
+            )
         if len(found) != data.x.shape[0]:
             raise ArrayError(
                 f"expected intervals of all {data.x.shape[0]:,} nodes of the graph, got "
@@ -204,7 +208,7 @@ def _columns(data: Data, by: Mapping[str, Any] | Sequence[str]) -> dict[str, Any
         for name, values in by.items():
             _refuse_target(data, name, values)
         return {**words, **by}
-    if isinstance(by, str):
+    if isinstance(by, str) or not hasattr(by, "__iter__"):
         raise SettingError(f"by: expected a list of columns, got {by!r}; write by=[{by!r}]")
     names = list(data.get("feature_names") or [])
     for name in by:
@@ -221,6 +225,8 @@ def _columns(data: Data, by: Mapping[str, Any] | Sequence[str]) -> dict[str, Any
 def _refuse_target(data: Data, name: str, values: Any) -> None:
     column = pd.to_numeric(pd.Series(values), errors="coerce").to_numpy(dtype=np.float64)
     known = labelled(data).numpy()
+    if not known.any():
+        return
     if len(column) == len(known) and np.array_equal(column[known], data.y.double().numpy()[known]):
         raise SettingError(
             f"by: expected columns known before the target, got the target itself as {name!r}: "

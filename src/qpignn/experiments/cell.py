@@ -187,6 +187,9 @@ def grid(
     whole_number("seeds", seeds)
     datasets, methods = ([*dict.fromkeys(names)] for names in (datasets, methods))
     levels = [*dict.fromkeys(confidence_levels)]
+    for kind, names in (("data sets", datasets), ("methods", methods), ("levels", levels)):
+        if not names:
+            raise SettingError(f"{kind}: expected at least one, got none; name some, by commas")
     for name in datasets:
         find_dataset(name)
     for method, level in itertools.product(methods, levels):

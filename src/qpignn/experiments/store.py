@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Iterator
+from contextlib import closing, contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from qpignn import __version__
-from qpignn.errors import ReadError
+from qpignn.errors import ReadError, WriteError
 from qpignn.experiments.cell import Cell
+from qpignn.files import as_path, writing
 
 TABLE = """
 CREATE TABLE IF NOT EXISTS results (
@@ -29,8 +30,9 @@ class Store:
     """Rows by the key of their cell."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self.path.parent.mkdir(parents=True, exist_ok=True)
+        self.path = as_path("results file", path)
+        with writing(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with closing(self._connect()) as connection:
                 connection.execute(TABLE)
@@ -45,7 +47,7 @@ class Store:
         """Return the rows that are there, by key."""
         wanted = [cell.key() for cell in cells]
         found: dict[str, dict[str, Any]] = {}
-        with closing(self._connect()) as connection:
+        with self._connected() as connection:
             for start in range(0, len(wanted), 500):  # SQLite limits the number of placeholders
                 some = wanted[start : start + 500]
                 places = ",".join("?" * len(some))
@@ -56,11 +58,23 @@ class Store:
     def put(self, cell: Cell, row: dict[str, Any]) -> None:
         """Keep a finished cell's row."""
         values = (cell.key(), json.dumps(asdict(cell)), json.dumps(row), __version__)
-        with closing(self._connect()) as connection, connection:
+        with self._connected() as connection, connection:
             connection.execute(
                 "INSERT OR REPLACE INTO results (key, cell, row, version) VALUES (?, ?, ?, ?)",
                 values,
             )
+
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        """Open the file for a while; what SQLite says against it becomes an error of ours."""
+        try:
+            with closing(self._connect()) as connection:
+                yield connection
+        except sqlite3.Error as error:
+            raise WriteError(
+                f"{self.path}: expected a results file to read and write, got {error}; free some "
+                f"room on the disk, or name another file"
+            ) from error
 
     def _connect(self) -> sqlite3.Connection:
         # no write-ahead log: two processes that switch a new file to it at once do not wait for

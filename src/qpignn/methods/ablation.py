@@ -14,6 +14,7 @@ from qpignn.methods.net import NetMethod
 from qpignn.nn.heads import POSITIVE, IntervalHead, LinearHead
 from qpignn.objectives.joint import VIOLATIONS, joint_loss, mean_over_all, width
 from qpignn.objectives.rqr import rqr
+from qpignn.tensors import one_number
 from qpignn.training.loop import Measured
 
 HEADS = ("dual", "single", "fixed")
@@ -125,4 +126,4 @@ class Ablation(NetMethod):
 
     def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
         super()._restore(state, fitted)
-        self.margin_ = state["margin"]
+        self.margin_ = one_number(state["margin"])

@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 import inspect
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
@@ -25,6 +26,7 @@ from torch_geometric.data import Data
 
 from qpignn import ranks
 from qpignn.data.coding import Coding
+from qpignn.data.doubts import doubts
 from qpignn.data.graph import check_graph, given_nodes, labelled, node_ids, test_nodes
 from qpignn.data.matrix import is_sparse
 from qpignn.data.views import hide_targets
@@ -35,13 +37,18 @@ from qpignn.errors import (
     ModelFileError,
     NotFittedError,
     QpignnError,
+    QpignnWarning,
     SettingError,
     SplitError,
+    brief,
     listed,
     whole_number,
 )
+from qpignn.files import as_path
 from qpignn.intervals import Intervals, check_level, check_levels
-from qpignn.methods.folder import packed, read_folder, unpacked, write_folder
+from qpignn.methods.folder import read_folder, write_folder
+from qpignn.randomness import SEED_BITS
+from qpignn.tensors import check_tensors, packed, unpacked
 from qpignn.training.history import History
 
 CURVE = tuple(tenth / 10 for tenth in range(1, 10))
@@ -60,18 +67,23 @@ class Fitted:
     calibrated_on: int | None
 
     def check_types(self) -> None:
-        """Raise TypeError unless what was read from a file is what was written."""
+        """Raise TypeError or ValueError unless what was read from a file is what was written."""
         right = (
             isinstance(self.settings, dict)
             and "confidence_level" in self.settings
-            and isinstance(self.columns, int)
+            and type(self.columns) is int
+            and self.columns > 0
             and isinstance(self.names, list | None)
+            and (self.names is None or len(self.names) == self.columns)
+            and all(isinstance(name, str) for name in self.names or ())
             and isinstance(self.sparse, bool)
             and isinstance(self.coding, dict | None)
-            and isinstance(self.calibrated_on, int | None)
+            and (self.calibrated_on is None or type(self.calibrated_on) is int)
         )
         if not right:
             raise TypeError("settings, columns, names, sparse, coding or calibrated_on are amiss")
+        if self.coding is not None:
+            Coding.from_dict(self.coding)
 
     def check(self, data: Data) -> None:
         """Raise unless a graph has the feature columns of the fit."""
@@ -148,11 +160,18 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
                 Whatever the method holds out for itself comes from these.
 
         Started by ``torchrun``, all ranks must call this, with the same graph; each ends with the
-        same fit.
+        same fit. What is legal but deserves a second look is told in warnings
+        (:mod:`qpignn.data.doubts`).
         """
         self.check_settings()
         data = check_graph(data)
         given = _checked_given(data, train_mask)
+        for doubt in doubts(data, given):
+            warnings.warn(doubt, QpignnWarning, stacklevel=2)
+        return self._fit_on(data, given)
+
+    def _fit_on(self, data: Data, given: Tensor) -> Self:
+        """Learn from the given nodes of a checked graph."""
         self.__dict__.pop("fitted_", None)  # a fit that fails leaves no fit behind
         try:
             with ranks.together():
@@ -216,12 +235,12 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         fitted = self._fitted()
         described = {"method": type(self).__name__, **asdict(fitted)}
         state = {**self._as_fitted()._state(), "history": packed(asdict(self.history_))}
-        write_folder(Path(folder), described, state)
+        write_folder(as_path("folder", folder), described, state)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Rebuild a method from :meth:`save`'s folder."""
-        description, state = read_folder(Path(folder), cls.__name__)
+        description, state = read_folder(as_path("folder", folder), cls.__name__)
         fitted = Fitted(**{field.name: description[field.name] for field in fields(Fitted)})
         try:
             fitted.check_types()
@@ -229,16 +248,20 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             method.check_settings()
             method.history_ = History.from_dict(unpacked(state.pop("history")))
             method._restore(state, fitted)
-        except (TypeError, ValueError, KeyError, RuntimeError, QpignnError) as error:
+            method.fitted_ = fitted
+            check_tensors(state, method._as_fitted()._state())
+        except (
+            *(TypeError, ValueError, KeyError, AttributeError),
+            *(RuntimeError, OverflowError, QpignnError),
+        ) as error:
             message = f"{folder}: the description does not fit the weights or this version: {error}"
             raise ModelFileError(message) from error
-        method.fitted_ = fitted
         return method
 
     def check_settings(self) -> None:
         """Raise if a setting is outside the values it may take."""
         check_levels(self.confidence_level)
-        whole_number("seed", self.seed, 0)
+        whole_number("seed", self.seed, 0, SEED_BITS)
 
     @property
     @abstractmethod
@@ -356,11 +379,14 @@ def _checked_given(data: Data, train_mask: Any) -> Tensor:
 
 def as_mask(mask: Any, nodes: int) -> Tensor:
     """Return a boolean mask over the nodes, or raise."""
-    values = np.asarray(mask)
-    array = torch.as_tensor(values) if values.dtype.kind in "biuf" else torch.empty(0)
-    if array.dtype != torch.bool or array.shape != (nodes,):
+    try:
+        values = np.asarray(mask)
+    except (TypeError, ValueError, RuntimeError):  # lists of different lengths, odd tensors
+        values = np.empty(0, dtype=object)
+    if values.dtype != np.bool_ or values.shape != (nodes,):
         raise ArrayError(
-            f"mask: expected {nodes} booleans, one a node, "
-            f"got {tuple(array.shape)} of {array.dtype}"
+            f"mask: expected {nodes} booleans, one a node, got {values.shape} of {values.dtype} "
+            f"({brief(mask)}); a list of positions becomes a mask by "
+            f"np.isin(np.arange({nodes}), positions)"
         )
-    return array
+    return torch.as_tensor(values)

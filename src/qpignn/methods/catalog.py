@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from qpignn.data.catalog import PROTOCOLS
-from qpignn.errors import SettingError, one_of
+from qpignn.errors import SettingError, UnknownNameError, known_settings, one_of
+from qpignn.files import as_path
 from qpignn.methods.ablation import Ablation
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.bayesian import Bayesian
@@ -64,6 +65,8 @@ def make_method(name: str, protocol: str = "corrected", **settings: Any) -> Inte
         16
     """
     one_of("protocol", protocol, PROTOCOLS)
+    if not isinstance(name, str):
+        raise UnknownNameError("method", name, METHODS)
     method = _published(name, settings) if protocol == "published" else _made(name, settings)
     method.check_settings()
     return method
@@ -81,7 +84,7 @@ def _made(name: str, settings: dict[str, Any]) -> IntervalMethod:
     if name.startswith(ENSEMBLE):
         return _made(name.removeprefix(ENSEMBLE), {"members": MEMBERS, **settings})
     cls = CLASSES[one_of("method", name, METHODS)]
-    _check_names(name, settings, cls)
+    known_settings(f"method {name!r}", settings, cls._get_param_names())
     return cls(**settings)
 
 
@@ -89,15 +92,8 @@ def _published(name: str, settings: dict[str, Any]) -> IntervalMethod:
     if name not in PUBLISHED:
         one_of("method", name, METHODS)
         raise SettingError(f"method {name!r} has no published form; those with one: {[*PUBLISHED]}")
-    _check_names(name, settings, PUBLISHED[name][0])
+    known_settings(f"method {name!r}", settings, PUBLISHED[name][0]._get_param_names())
     return make_published(name, settings)
-
-
-def _check_names(name: str, settings: dict[str, Any], cls: type[IntervalMethod]) -> None:
-    known = cls._get_param_names()
-    for setting in settings:
-        if setting not in known:
-            raise SettingError(f"method {name!r} has no setting {setting!r}; it has {known}")
 
 
 def setting_names(name: str, protocol: str = "corrected") -> list[str]:
@@ -119,4 +115,5 @@ def class_named(name: str) -> type[IntervalMethod]:
 
 def load_method(folder: str | Path) -> IntervalMethod:
     """Load a saved model of whatever method it is."""
-    return class_named(read_description(Path(folder))["method"]).load(folder)
+    folder = as_path("folder", folder)
+    return class_named(read_description(folder)["method"]).load(folder)

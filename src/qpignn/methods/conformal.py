@@ -28,16 +28,19 @@ from qpignn.errors import (
     QpignnWarning,
     SettingError,
     SplitError,
+    brief,
+    known_settings,
     one_of,
     real_number,
+    truth,
 )
 from qpignn.intervals import Intervals, check_levels
 from qpignn.methods.base import Bounds, Fitted, IntervalMethod, as_mask
-from qpignn.methods.folder import packed, unpacked
 from qpignn.methods.groups import local_difficulty, node_groups
 from qpignn.methods.net import part_of
 from qpignn.methods.prefit import Prefit
 from qpignn.randomness import numpy_rng
+from qpignn.tensors import packed, unpacked
 
 Floats = npt.NDArray[np.float64]
 SCORES = ("cqr", "normalised", "absolute")
@@ -78,7 +81,9 @@ class Conformal(IntervalMethod):
         calibration: float = 0.25,
         groups: str | None = None,
         neighbourhood: bool = False,
+        **unknown: Any,
     ) -> None:
+        known_settings("Conformal", unknown, self._get_param_names())
         self.method = method
         self.score = score
         self.calibration = calibration
@@ -106,6 +111,10 @@ class Conformal(IntervalMethod):
             confidence_level: wanted coverage, or several.
             settings: ``score``, ``groups`` and so on.
         """
+        if not callable(model):
+            raise SettingError(
+                f"model: expected a net or a function of x and edge_index, got {brief(model)}"
+            )
         data = check_graph(data)
         made = cls(Prefit(model, confidence_level), **settings)
         made.check_settings()
@@ -114,11 +123,11 @@ class Conformal(IntervalMethod):
                 "neighbourhood: expected a method fitted here, whose misses on its own nodes are "
                 "known, got a net trained elsewhere; leave it out"
             )
-        made.method_ = Prefit(model, confidence_level).fit(data)
-        made.history_ = made.method_.history_
         nodes = as_mask(calibration_mask, data.x.shape[0]) & ~data.y.isnan()
         if not bool(nodes.any()):
             raise SplitError("calibration_mask: expected labelled nodes, got none")
+        made.method_ = Prefit(model, confidence_level)._fit_on(data, ~data.y.isnan())
+        made.history_ = made.method_.history_
         made._calibrate(data, nodes, torch.zeros_like(nodes))
         made.fitted_ = made._fitted_on(data)
         return made
@@ -140,12 +149,21 @@ class Conformal(IntervalMethod):
     def check_settings(self) -> None:
         """Raise if a setting is outside the values it may take."""
         if not isinstance(self.method, IntervalMethod):
-            raise SettingError(f"method: expected a method of this library, got {self.method!r}")
+            raise SettingError(
+                f"method: expected a method of this library, such as make_method('sqr'), "
+                f"got {brief(self.method)}"
+            )
         self.method.check_settings()
         one_of("score", self.score, SCORES)
         if not 0 < real_number("calibration", self.calibration) < 1:
             raise SettingError(
                 f"calibration: expected a share strictly between 0 and 1, got {self.calibration!r}"
+            )
+        truth("neighbourhood", self.neighbourhood)
+        if not isinstance(self.groups, str | None):
+            raise SettingError(
+                f"groups: expected degree, community or the name of a column, "
+                f"got {brief(self.groups)}"
             )
 
     @property
@@ -166,7 +184,7 @@ class Conformal(IntervalMethod):
         order = numpy_rng(self.seed, "calibration").permutation(positions)
         scoring = torch.zeros_like(given)
         scoring[torch.from_numpy(order[:count])] = True
-        self.method_ = clone(self.method).fit(data, given & ~scoring)
+        self.method_ = clone(self.method)._fit_on(data, given & ~scoring)
         self.history_ = self.method_.history_
         self._calibrate(data, scoring, given & ~scoring)
 
@@ -278,9 +296,27 @@ class Conformal(IntervalMethod):
         self.group_state_ = words["groups"]
         self.widenings_ = dict(words["widenings"])
         self._residuals = state["residuals"].numpy()
+        self._check_restored()
         self.method_ = copy.copy(self.method)
         self.method_.fitted_ = replace(fitted, settings=self.method._settings())
         self.method_._restore(part_of(state, "method"), self.method_.fitted_)
+
+    def _check_restored(self) -> None:
+        """Raise ValueError unless what was read from a file is what was written."""
+        known = [*self.widenings_.values()]
+        edges = self.group_state_ if self.groups == "degree" else []
+        right = (
+            [*self.widenings_] == check_levels(self.confidence_level)
+            and all(isinstance(one, dict) for one in known)
+            and all(isinstance(number, float) for one in known for number in one.values())
+            and isinstance(edges, list)
+            and all(isinstance(edge, float) for edge in edges)
+            and isinstance(self.groups, str | None)
+            and isinstance(self.neighbourhood, bool)
+            and (self._residuals.dtype.str, self._residuals.ndim) == ("<f8", 1)
+        )
+        if not right:
+            raise ValueError("groups, widenings or residuals are amiss")
 
     @classmethod
     def load(cls, folder: str | Path, model: Any = None) -> Self:

@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 from qpignn.calibration import conformal_rank
 from qpignn.errors import SettingError, not_negative, real_number, whole_number
 from qpignn.methods.base import Bounds, Fitted
-from qpignn.methods.net import DTYPES, part_of
+from qpignn.methods.net import DTYPES, part_of, restored
 from qpignn.methods.quantile import QuantileGNN
 from qpignn.nn.encoders import SageEncoder
 from qpignn.nn.heads import LinearHead
@@ -167,9 +167,7 @@ class CorrectedGNN(QuantileGNN):
 
     def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
         super()._restore(state, fitted)
-        self.second_ = self._new_second()
-        self.second_.load_state_dict(part_of(state, "second"))
-        self.second_.eval()
+        self.second_ = restored(self._new_second, part_of(state, "second"))
 
 
 @dataclass(frozen=True)

@@ -9,28 +9,36 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
+import torch
 from safetensors.torch import save as save_tensors
 from torch_geometric.data import Data
 
 from qpignn.data.graph import MASKS
 from qpignn.data.mapped import digest_of, open_graph, read_description
 from qpignn.data.storage import load_graph, load_table, save_graph, save_table
-from qpignn.errors import ModelFileError, ReadError
-from qpignn.files import replace_file
+from qpignn.errors import ModelFileError, ReadError, SettingError
+from qpignn.files import read_json, replace_file
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.catalog import load_method
+from qpignn.tensors import read_tensors
 
 ORIGIN, GRAPH, PAGE = "fit.json", "graph", "report.html"
 COPIES = ("graph/graph.safetensors", "graph/nodes.parquet", "graph/table.parquet")
 MASKS_FILE = "graph/masks.safetensors"
 FILES = ("model.json", *COPIES, MASKS_FILE)
+ROLE_TYPES: dict[str, Any] = {
+    **dict.fromkeys(("id", "encoding", "decimal"), str),
+    "edge_ends": list | None,
+    "edge_weight": str | None,
+    "directed": bool,
+}
+"""Of the roles that are used again, when other tables are read."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +74,25 @@ class Origin:
             return str(self.roles["target"])
         return str(self.dataset if self.graph is None else Path(self.graph.folder).name)
 
+    def check_types(self) -> None:
+        """Raise KeyError, TypeError or ValueError unless a file says what :func:`save_fit` writes.
+
+        A graph that lies elsewhere is named by its whole path; it is only ever read.
+        """
+        named = self.dataset if self.roles is None else self.roles["target"]
+        if self.graph is not None:
+            named = self.graph.folder
+            if not os.path.isabs(named) or os.path.normpath(named) != named:
+                raise ValueError(f"graph: expected a whole path, got {named!r}")
+        if not isinstance(named, str):
+            raise TypeError("expected the name of what is predicted")
+        roles = self.roles or {}
+        for role, kind in ROLE_TYPES.items():
+            if role in roles and not isinstance(roles[role], kind):
+                raise TypeError(f"{role}: expected another type, got {roles[role]!r}")
+        if not all(isinstance(end, str) for end in roles.get("edge_ends") or ()):
+            raise TypeError("edge_ends: expected names of columns, got others")
+
 
 @dataclass(frozen=True)
 class Fit:
@@ -79,6 +106,8 @@ class Fit:
 
 def save_fit(folder: Path, fit: Fit) -> None:
     """Write a fit; a page about another one that lies there is taken away."""
+    if (folder / GRAPH).is_symlink():  # files would be written elsewhere
+        raise SettingError(f"{folder / GRAPH}: expected a folder, got a link to one; delete it")
     (folder / PAGE).unlink(missing_ok=True)
     fit.model.save(folder)
     if fit.origin.graph is None:
@@ -98,12 +127,11 @@ def load_fit(folder: Path) -> Fit:
     """Read a fit back; it must be whole, and of one piece."""
     model = load_method(folder)
     try:
-        origin = json.loads((folder / ORIGIN).read_text(encoding="utf-8"))
+        origin = read_json(folder / ORIGIN)
         whole = origin["digests"] == _digests(folder)
         graph = None if origin.get("graph") is None else MappedAt(**origin["graph"])
         found = Origin(origin["dataset"], origin["roles"], graph)
-        named = found.dataset if found.roles is None else found.roles["target"]
-        whole = whole and isinstance(named if graph is None else graph.folder, str)
+        found.check_types()
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         whole = False
     if not whole:
@@ -113,7 +141,7 @@ def load_fit(folder: Path) -> Fit:
         )
     data = load_graph(folder / GRAPH) if found.graph is None else _open_mapped(folder, found.graph)
     data.feature_names, data.coding = model.fitted_.names, model.coding_
-    return Fit(model, data, load_table(folder / GRAPH), found)
+    return Fit(model, data, load_table(folder / GRAPH, data.x.shape[0]), found)
 
 
 def _open_mapped(folder: Path, graph: MappedAt) -> Data:
@@ -131,18 +159,20 @@ def _open_mapped(folder: Path, graph: MappedAt) -> Data:
         )
     data = open_graph(there)
     try:
-        masks = load_tensors((folder / MASKS_FILE).read_bytes())
-    except (OSError, SafetensorError) as error:
+        masks = read_tensors(folder / MASKS_FILE)
+        for name, mask in masks.items():
+            if name not in MASKS or (mask.shape, mask.dtype) != (data.x.shape[:1], torch.bool):
+                raise ValueError(f"a tensor {name!r}, {tuple(mask.shape)} of {mask.dtype}")
+            data[name] = mask
+    except (OSError, ValueError) as error:
         raise ModelFileError(f"{folder}: the stored masks are damaged: {error}") from error
-    for name, mask in masks.items():
-        data[name] = mask
     return data
 
 
 def _digests(folder: Path) -> dict[str, str]:
-    there = [folder / name for name in FILES]
-    return {
-        path.relative_to(folder).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in there
-        if path.is_file()
-    }
+    found = {}
+    for name in FILES:
+        if (folder / name).is_file():
+            with (folder / name).open("rb") as file:
+                found[name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return found

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from torch import Tensor
 
 from qpignn import __version__
 from qpignn.errors import ModelFileError
-from qpignn.files import replace_file
+from qpignn.files import LARGEST_JSON, read_json, replace_file
+from qpignn.tensors import read_content, tensors_in
 
 FORMAT = 2
 WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
@@ -27,7 +27,6 @@ WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
 
 def write_folder(folder: Path, description: dict[str, Any], state: dict[str, Tensor]) -> None:
     """Write a model. Both files appear whole or not at all."""
-    folder.mkdir(parents=True, exist_ok=True)
     content = save_tensors({name: tensor.contiguous() for name, tensor in state.items()})
     described = {
         "format": FORMAT,
@@ -35,9 +34,14 @@ def write_folder(folder: Path, description: dict[str, Any], state: dict[str, Ten
         "weights_sha256": hashlib.sha256(content).hexdigest(),
         "versions": {"qpignn": __version__, "torch": torch.__version__},
     }
-    text = json.dumps(described, indent=2, default=_plain)  # before anything is overwritten
+    text = json.dumps(described, indent=2, default=_plain).encode()  # before overwriting anything
+    if len(text) > LARGEST_JSON:
+        raise ModelFileError(
+            f"{folder / DESCRIPTION}: expected a description of at most {LARGEST_JSON:,} bytes, "
+            f"got {len(text):,}; give the columns shorter names"
+        )
     replace_file(folder / WEIGHTS, content)
-    replace_file(folder / DESCRIPTION, text.encode())
+    replace_file(folder / DESCRIPTION, text)
 
 
 def _plain(value: Any) -> Any:
@@ -45,16 +49,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"a setting of type {type(value).__name__} cannot be saved: {value!r}")
-
-
-def packed(words: Any) -> Tensor:
-    """Return a JSON document as a tensor, so that it stands among the weights under one digest."""
-    return torch.tensor(list(json.dumps(words).encode()), dtype=torch.uint8)
-
-
-def unpacked(tensor: Tensor) -> Any:
-    """Return the document of :func:`packed`."""
-    return json.loads(bytes(tensor.tolist()))
 
 
 def read_folder(
@@ -72,14 +66,20 @@ def read_folder(
         raise ModelFileError(
             f"{folder}: expected the file {WEIGHTS}, got none; save the model again"
         )
-    content = weights.read_bytes()
+    try:
+        content = read_content(weights)
+    except (OSError, ValueError) as error:
+        raise ModelFileError(f"{weights}: {error}") from error
     if hashlib.sha256(content).hexdigest() != description["weights_sha256"]:
         raise ModelFileError(
             f"{weights}: expected the bytes that {DESCRIPTION} describes, got others "
             f"({len(content):,} bytes): the file is cut short, damaged or from another model; "
             f"save the model again"
         )
-    return description, load_tensors(content)
+    try:
+        return description, tensors_in(content)
+    except ValueError as error:
+        raise ModelFileError(f"{weights}: {error}; save the model again") from error
 
 
 def read_description(folder: Path) -> dict[str, Any]:
@@ -92,8 +92,8 @@ def read_description(folder: Path) -> dict[str, Any]:
             f"'qpignn fit' or save()"
         )
     try:
-        description = json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        description = read_json(path)
+    except (OSError, ValueError) as error:
         raise ModelFileError(f"{path}: expected JSON, got something else: {error}") from error
     wanted = {"method", "settings", "columns", "names", "sparse", "coding", "calibrated_on"}
     wanted |= {"weights_sha256"}

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from qpignn.errors import whole_number
+from qpignn.errors import SettingError, truth, whole_number
 from qpignn.methods.base import Fitted
 from qpignn.methods.net import Seen
 from qpignn.methods.normal import NormalMethod
@@ -15,6 +15,9 @@ from qpignn.nn.encoders import SageEncoder
 from qpignn.nn.heads import LinearHead
 from qpignn.nn.propagate import Operands
 from qpignn.randomness import torch_rng
+from qpignn.tensors import one_number
+
+MOST_PASSES = 10_000
 
 
 class MCDropout(NormalMethod):
@@ -27,7 +30,7 @@ class MCDropout(NormalMethod):
     of coverage.
 
     Args:
-        passes: how many.
+        passes: how many; at most 10,000, which are kept in memory side by side.
         include_noise: ``False`` is the paper's variant, spread of passes only.
         dropout: of hidden units, while training and predicting.
         net: settings of every net method, see :class:`qpignn.methods.net.NetMethod`.
@@ -49,7 +52,9 @@ class MCDropout(NormalMethod):
     def check_settings(self) -> None:
         """Raise if a setting is outside the values it may take."""
         super().check_settings()
-        whole_number("passes", self.passes, 2)
+        if whole_number("passes", self.passes, 2) > MOST_PASSES:  # all are kept until the last
+            raise SettingError(f"passes: expected at most {MOST_PASSES:,}, got {self.passes:,}")
+        truth("include_noise", self.include_noise)
 
     def _head(self, generator: torch.Generator) -> nn.Module:
         return LinearHead(self.hidden, 1, generator=generator, members=self._members())
@@ -96,4 +101,4 @@ class MCDropout(NormalMethod):
 
     def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
         super()._restore(state, fitted)
-        self.noise_ = state["noise"]
+        self.noise_ = one_number(state["noise"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +22,16 @@ from qpignn.data.scaling import (
     fit_range_scalers,
     fit_target_scaler,
 )
-from qpignn.errors import SettingError, SplitError, not_negative, one_of, whole_number
+from qpignn.errors import (
+    QpignnWarning,
+    SettingError,
+    SplitError,
+    known_settings,
+    not_negative,
+    one_of,
+    truth,
+    whole_number,
+)
 from qpignn.intervals import check_levels
 from qpignn.methods.base import Bounds, Fitted, IntervalMethod
 from qpignn.methods.batches import check_batch_size, chosen_size, deal
@@ -32,6 +42,7 @@ from qpignn.nn.propagate import Operands, prepare
 from qpignn.nn.sampling import Sampler
 from qpignn.objectives.joint import covered, mean_over_all, violation, width
 from qpignn.randomness import numpy_rng, torch_rng
+from qpignn.tensors import check_tensors
 from qpignn.training.checkpoint import agreed
 from qpignn.training.loop import Measured, Steps, TrainingSettings, once, train
 
@@ -126,7 +137,9 @@ class NetMethod(IntervalMethod):
         device: str = "auto",
         precision: str = "highest",
         verbose: bool = False,
+        **unknown: Any,
     ) -> None:
+        known_settings(type(self).__name__, unknown, self._get_param_names())
         self.confidence_level = confidence_level
         self.members = members
         self.hidden = hidden
@@ -231,6 +244,7 @@ class NetMethod(IntervalMethod):
             raise SettingError(f"members: expected 1 or a multiple of {FOLDS}, got {self.members}")
         whole_number("hidden", self.hidden)
         whole_number("layers", self.layers)
+        truth("verbose", self.verbose)
         if not not_negative("dropout", self.dropout) < 1:
             raise SettingError(f"dropout: expected a share from 0 to below 1, got {self.dropout!r}")
         self._training()
@@ -256,9 +270,8 @@ class NetMethod(IntervalMethod):
             try:
                 self.net_.load_state_dict(weights)
             except RuntimeError as error:
-                raise SettingError(
-                    f"start_from: the weights do not fit the net: {error}"
-                ) from error
+                told = " ".join(str(error).split())  # torch writes several lines
+                raise SettingError(f"start_from: the weights do not fit the net: {told}") from error
         device = find_device(self.device)
         self.net_.to(device)
         seen = seen if seen.batch is not None else seen.to(device)
@@ -319,9 +332,9 @@ class NetMethod(IntervalMethod):
         with torch.no_grad():
             found = self._interval(self._outputs(self._operands(data)), level)
         columns = (found.prediction, found.lower, found.upper)
-        prediction, lower, upper = (
-            self.y_scaler_.inverse(column).clamp(*self._range()) for column in columns
-        )
+        told = [self.y_scaler_.inverse(column) for column in columns]
+        self._tell_cut(told[0])
+        prediction, lower, upper = (column.clamp(*self._range()) for column in told)
         share = found.epistemic
         return Bounds(prediction, lower, upper, None if share is None else share * (upper - lower))
 
@@ -348,6 +361,19 @@ class NetMethod(IntervalMethod):
     def _range(self) -> tuple[float, float]:
         """Where targets lie: bounds are cut there."""
         return -math.inf, math.inf
+
+    def _tell_cut(self, prediction: Tensor) -> None:
+        """Warn where most predictions lie where targets cannot."""
+        low, high = self._range()
+        cut = int(((prediction < low) | (prediction > high)).sum())
+        if 2 * cut > len(prediction):
+            warnings.warn(
+                f"y_min, y_max: {cut:,} of {len(prediction):,} predictions were outside {low:g} to "
+                f"{high:g} and are cut there; are the limits in the target's unit, and these nodes "
+                f"like those of the fit?",
+                QpignnWarning,
+                stacklevel=4,
+            )
 
     def _fit_scalers(self, data: Data, given: Tensor, transform: str = "none") -> None:
         if self.scaling == "range":
@@ -421,11 +447,12 @@ class NetMethod(IntervalMethod):
         return state
 
     def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
-        self.net_ = self._new_net(fitted.columns)
-        self.net_.load_state_dict(part_of(state, "net"))
-        self.x_scaler_ = Scaler.from_state(part_of(state, "x_scaler"))
+        weights = part_of(state, "net")
+        if self.layers > len(weights):
+            raise ValueError(f"expected {self.layers} layers, got {len(weights)} tensors")
+        self.net_ = restored(lambda: self._new_net(fitted.columns), weights)
+        self.x_scaler_ = Scaler.from_state(part_of(state, "x_scaler"), fitted.columns)
         self.y_scaler_ = TargetScaler.from_state(part_of(state, "y_scaler"))
-        self.net_.eval()
 
 
 def fold_turns(nodes: int, members: int, seed: int) -> Tensor:
@@ -441,6 +468,15 @@ def fold_turns(nodes: int, members: int, seed: int) -> Tensor:
         order = numpy_rng(seed, f"folds {deal}").permutation(nodes)
         held_out[member, torch.from_numpy(order[fold::FOLDS])] = True
     return held_out
+
+
+def restored(make: Callable[[], IntervalNet], weights: dict[str, Tensor]) -> IntervalNet:
+    """Make a net with stored weights, if they are its own; only then does it take memory."""
+    with torch.device("meta"):
+        check_tensors(weights, make().state_dict())
+    net = make()
+    net.load_state_dict(weights)
+    return net.eval()
 
 
 def part_of(state: dict[str, Tensor], name: str) -> dict[str, Tensor]:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
-from qpignn.errors import ArrayError
+from qpignn.errors import ArrayError, NotFittedError
 from qpignn.methods.base import Bounds, Fitted, IntervalMethod
 from qpignn.training.history import History
 
@@ -41,10 +41,22 @@ class Prefit(IntervalMethod):
         self.history_ = History(stopped="elsewhere")
 
     def _predict(self, data: Data, level: float) -> Bounds:
+        if not callable(self.model):  # a file cannot hold one
+            raise NotFittedError(
+                "model: expected the net it was calibrated for, got none; give it as "
+                "Conformal.load(folder, model=net)"
+            )
         if isinstance(self.model, nn.Module):
             self.model.eval()
         with torch.no_grad():
-            said = torch.as_tensor(self.model(data.x, data.edge_index)).double()
+            answer = self.model(data.x, data.edge_index)
+        try:
+            said = torch.as_tensor(answer).detach().double()
+        except (TypeError, ValueError, RuntimeError) as error:  # a tuple of tensors, None, words
+            raise ArrayError(
+                f"model: expected a tensor of one to three numbers a node, got "
+                f"{type(answer).__name__}; let it return one tensor, columns side by side"
+            ) from error
         nodes = data.x.shape[0]
         said = said.reshape(nodes, 1) if said.shape == (nodes,) else said
         if said.dim() != 2 or said.shape[0] != nodes or said.shape[1] not in (1, 2, 3):

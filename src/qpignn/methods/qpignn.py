@@ -19,6 +19,7 @@ from qpignn.nn.heads import POSITIVE, IntervalHead
 from qpignn.nn.interval_net import run_apart
 from qpignn.objectives.joint import VIOLATIONS, WIDTHS, covered, joint_loss, mean_over_all, width
 from qpignn.search import minimise
+from qpignn.tensors import one_number
 from qpignn.training.byhand import ByHand, step_apart
 from qpignn.training.loop import Measured
 
@@ -197,7 +198,7 @@ class QpiGNN(SelfCalibrating):
 
     def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
         super()._restore(state, fitted)
-        self.lambda_width_ = float(state["lambda_width"])
+        self.lambda_width_ = float(one_number(state["lambda_width"]))
 
     def _state(self) -> dict[str, Tensor]:
         return {

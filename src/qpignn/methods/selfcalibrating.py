@@ -72,7 +72,7 @@ class SelfCalibrating(NetMethod):
         """Raise if a setting is outside the values it may take."""
         super().check_settings()
         one_of("side", self.side, SIDES)
-        one_of("tails", self.tails or "free", TAILS)
+        one_of("tails", "free" if self.tails is None else self.tails, TAILS)
         one_of("target_transform", self.target_transform, ("auto", *TRANSFORMS))
         lowest = check_levels(self.confidence_level)[0]
         if self.side != "both" and lowest <= 0.5:
@@ -202,6 +202,8 @@ class SelfCalibrating(NetMethod):
         super()._restore(state, fitted)
         rows = state["stretches"].tolist()
         self.stretches_ = {level: Stretch(*numbers) for level, *numbers in rows}
+        if [*self.stretches_] != check_levels(self.confidence_level):
+            raise ValueError("stretches: expected one for every level of the fit, got others")
 
     def _state(self) -> dict[str, Tensor]:
         rows = [[level, *astuple(stretch)] for level, stretch in self.stretches_.items()]

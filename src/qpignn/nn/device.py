@@ -23,7 +23,7 @@ def find_device(name: str) -> torch.device:
         here = torch.cuda.is_available()
         return torch.device("cuda", ranks.place() % torch.cuda.device_count()) if here else CPU
     try:
-        device = torch.device(name)
+        device = torch.device(name if isinstance(name, str) else "")
     except RuntimeError as error:
         raise SettingError(f"device: expected auto, cpu or cuda, got {name!r}") from error
     if device.type not in ("cpu", "cuda"):

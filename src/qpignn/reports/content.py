@@ -19,7 +19,8 @@ from qpignn.data.structure import overview
 from qpignn.diagnostics.coverage import percent
 from qpignn.diagnostics.diagnosis import Diagnosis, diagnose
 from qpignn.diagnostics.findings import VAGUE
-from qpignn.files import replace_file
+from qpignn.errors import SettingError, brief
+from qpignn.files import as_path, replace_file
 from qpignn.intervals import Intervals
 from qpignn.methods.base import IntervalMethod
 from qpignn.metrics import summary
@@ -72,9 +73,10 @@ def write_report(
         target: what is predicted, in words.
         title: of the page.
     """
+    path = as_path("path", path)
     told = examine(model, data, confidence_level=confidence_level, by=by)
     content = page_content(told, model, target=target, title=title)
-    replace_file(Path(path), render_page(content).encode())
+    replace_file(path, render_page(content).encode())
     return told.diagnosis
 
 
@@ -86,6 +88,8 @@ def examine(
     by: Mapping[str, Any] | Sequence[str] = (),
 ) -> Told:
     """Predict on a whole graph at every level there is, and judge the wanted one."""
+    if not isinstance(model, IntervalMethod):
+        raise SettingError(f"model: expected a fitted method, got {brief(model)}")
     data = check_graph(data, need_target=False)
     intervals, *others = model.predict_levels(data, confidence_level=confidence_level)
     calibrated = model.fitted_.calibrated_on

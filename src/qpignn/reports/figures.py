@@ -11,6 +11,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from qpignn.drawing import INSIDE
+from qpignn.files import writing
 
 LOSSES = {"printed": ("#08306b", "o", "-"), "published": ("#d95f02", "s", "--")}
 
@@ -66,5 +67,6 @@ def lambda_curve(rows: list[dict[str, Any]], confidence_level: float) -> Figure:
 
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure to a file of the kind its name says."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=150)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=150)

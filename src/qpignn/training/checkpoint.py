@@ -22,16 +22,15 @@ from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 from sklearn.base import BaseEstimator
 from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from qpignn import __version__
-from qpignn.errors import ModelFileError, QpignnWarning
+from qpignn.errors import ModelFileError, QpignnWarning, SettingError
 from qpignn.files import replace_file
+from qpignn.tensors import as_bytes, as_tensor, check_tensors, packed, read_tensors, unpacked
 from qpignn.training.history import History
 from qpignn.training.weights import FlatWeights
 
@@ -77,9 +76,15 @@ class Course:
         return {**words, "draws": draws}, tensors
 
     def take_back(self, words: dict[str, Any], tensors: dict[str, Tensor]) -> None:
-        """Become what :meth:`state` was taken from."""
+        """Become what :meth:`state` was taken from.
+
+        Raises:
+            KeyError, TypeError, ValueError, RuntimeError: where it was taken from something else.
+        """
         self.history = History.from_dict(words["history"])
-        self.best_score, self.best_weights = words["best"], tensors.get("best")
+        self.best_score, self.best_weights = float(words["best"]), tensors.get("best")
+        if self.best_weights is not None:
+            check_tensors({"best": self.best_weights}, {"best": self.weights.vector})
         if words["finished"]:
             self.weights.restore(tensors["vector"])
         else:
@@ -130,7 +135,10 @@ class Keeper:
                     f"{path}: expected a training that began with these weights, got one that "
                     f"began with others: the fit or the code has changed since; {ANEW}"
                 )
-            course.take_back(words, tensors)
+            try:
+                course.take_back(words, tensors)
+            except (KeyError, TypeError, ValueError, RuntimeError) as error:
+                raise _damaged(path) from error
             if words["finished"]:
                 return True
         if self.untold:
@@ -158,8 +166,8 @@ class Keeper:
             return
         words, tensors = course.state(finished=finished)
         words |= {"format": FORMAT, "key": self.key, "start": self._start, "agreed": self._agreed}
-        tensors["words"] = _as_tensor(json.dumps(words).encode())
-        content = save_tensors({**tensors, "sha256": _as_tensor(_digest(tensors))})
+        tensors["words"] = packed(words)
+        content = save_tensors({**tensors, "sha256": as_tensor(_digest(tensors))})
         try:
             replace_file(self._path(), content)
         except OSError as error:  # a full disk is no reason to lose the training as well
@@ -269,7 +277,7 @@ def fit_key(method: BaseEstimator, data: Data, train_mask: Any = None) -> str:
     if train_mask is not None:
         tensors["given to fit"] = torch.as_tensor(np.asarray(train_mask))
     text = json.dumps(words, sort_keys=True, default=_plain)
-    return _digest({**tensors, "words": _as_tensor(text.encode())}).hex()
+    return _digest({**tensors, "words": as_tensor(text.encode())}).hex()
 
 
 def _plain(value: Any) -> Any:
@@ -278,24 +286,26 @@ def _plain(value: Any) -> Any:
 
 
 def _files(folder: Path) -> list[Path]:
+    if folder.is_symlink():  # files would be written and deleted elsewhere
+        raise SettingError(f"{folder}: expected a folder, got a link to one; delete it")
     return sorted(folder.glob(NAME.format("*")))
 
 
 def _read(path: Path, key: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return words and tensors of a training, or raise if it is damaged or of another fit."""
     try:
-        tensors = load_tensors(path.read_bytes())
-        written = bytes(tensors.pop("sha256").tolist())
+        tensors = read_tensors(path)
+        written = as_bytes(tensors.pop("sha256"))
         whole = written == _digest(tensors)
-    except (SafetensorError, ValueError, KeyError):
+        words = unpacked(tensors.pop("words"))
+        made_by = (words["format"], words["key"])
+        whole = whole and all(_sensible(choice) for choice in words["agreed"].values())
+        whole = whole and isinstance(words["start"], str) and isinstance(words["finished"], bool)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         whole = False
     if not whole:
-        raise ModelFileError(
-            f"{path}: expected a whole checkpoint, got a damaged one ({path.stat().st_size:,} "
-            f"bytes); {ANEW}"
-        )
-    words = json.loads(bytes(tensors.pop("words").tolist()))
-    if (words["format"], words["key"]) != (FORMAT, key):
+        raise _damaged(path)
+    if made_by != (FORMAT, key):
         raise ModelFileError(
             f"{path}: expected a checkpoint of this very fit, got one made with other data, other "
             f"settings or another version; repeat the command that was stopped, or {ANEW}"
@@ -303,8 +313,16 @@ def _read(path: Path, key: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     return words, tensors
 
 
-def _as_tensor(content: bytes) -> Tensor:
-    return torch.frombuffer(bytearray(content), dtype=torch.uint8)
+def _sensible(choice: Any) -> bool:
+    """Whether a choice that a file tells of can have been made: how many, or none."""
+    return choice is None or (type(choice) is int and choice > 0)
+
+
+def _damaged(path: Path) -> ModelFileError:
+    return ModelFileError(
+        f"{path}: expected a whole checkpoint, got a damaged one ({path.stat().st_size:,} bytes); "
+        f"{ANEW}"
+    )
 
 
 def _digest(tensors: Mapping[str, Tensor]) -> bytes:

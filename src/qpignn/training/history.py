@@ -34,8 +34,22 @@ class History:
 
     @classmethod
     def from_dict(cls, words: dict[str, Any]) -> Self:
-        """Take back what ``dataclasses.asdict`` made of a history, through JSON."""
-        return cls(**{**words, "held_out": {int(k): v for k, v in words["held_out"].items()}})
+        """Take back what ``dataclasses.asdict`` made of a history, through JSON.
+
+        Raises:
+            KeyError, TypeError, ValueError: where the words are not of a history.
+        """
+        made = cls(**{**words, "held_out": {int(k): v for k, v in words["held_out"].items()}})
+        curves = (made.loss, made.coverage, made.width)
+        right = (
+            all(isinstance(curve, list) and len(curve) == len(made.loss) for curve in curves)
+            and all(isinstance(n, float) for c in (*curves, made.held_out.values()) for n in c)
+            and type(made.best_epoch) is int
+            and isinstance(made.stopped, str)
+        )
+        if not right:
+            raise ValueError("history: expected curves of numbers, one an epoch, got others")
+        return made
 
     def to_frame(self) -> pd.DataFrame:
         """Return one row an epoch."""

@@ -8,7 +8,6 @@ before it got its name; ``QPIGNN_OFFLINE=1`` forbids downloading.
 from __future__ import annotations
 
 import hashlib
-import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ import requests
 
 from qpignn.errors import DataFileError
 
+BLOCK = 1 << 20
 DATA_DIR, CACHE_DIR, OFFLINE = "QPIGNN_DATA_DIR", "QPIGNN_CACHE_DIR", "QPIGNN_OFFLINE"
 
 
@@ -29,8 +29,7 @@ class SourceFile:
     Attributes:
         path: where it lies under the data folder and the cache.
         urls: addresses that serve the same bytes, tried in order.
-        sha256, git_blob: what its bytes must hash to; with neither, a download over HTTPS from a
-            pinned commit is taken on trust (and said so in the log).
+        sha256, git_blob: what its bytes must hash to; with neither it is not downloaded.
     """
 
     path: str
@@ -40,18 +39,24 @@ class SourceFile:
 
     def problem(self, file: Path) -> str | None:
         """Return what is wrong with a file's bytes, or None."""
-        content = file.read_bytes()
+        size = file.stat().st_size
         wanted = {
-            "SHA-256": (self.sha256, hashlib.sha256(content).hexdigest()),
-            "git blob id": (
-                self.git_blob,
-                hashlib.sha1(b"blob %d\0" % len(content) + content).hexdigest(),
-            ),
+            "SHA-256": (self.sha256, hashlib.sha256()),
+            "git blob id": (self.git_blob, hashlib.sha1(b"blob %d\0" % size)),
         }
-        for kind, (expected, got) in wanted.items():
-            if expected is not None and expected != got:
-                return f"expected {kind} {expected}, got {got} ({len(content):,} bytes)"
-        return None
+        with file.open("rb") as opened:
+            while block := opened.read(BLOCK):
+                for _, found in wanted.values():
+                    found.update(block)
+        for kind, (expected, found) in wanted.items():
+            if expected is not None and expected != found.hexdigest():
+                return f"expected {kind} {expected}, got {found.hexdigest()} ({size:,} bytes)"
+        return None if self.checkable else "there is no published digest to check it against"
+
+    @property
+    def checkable(self) -> bool:
+        """Whether it is known what its bytes must be."""
+        return self.sha256 is not None or self.git_blob is not None
 
 
 def cache_folder() -> Path:
@@ -75,6 +80,11 @@ def fetch(file: SourceFile) -> Path:
         return here
     if os.environ.get(OFFLINE, "") not in ("", "0"):
         raise DataFileError(_message(file, [f"{OFFLINE} forbids downloading"]))
+    if not file.checkable:
+        raise DataFileError(
+            _message(file, ["there is no published digest to check a download against"])
+            + f" It is at {' or '.join(file.urls)}."
+        )
     problems = []
     for url in file.urls:
         try:
@@ -87,8 +97,6 @@ def fetch(file: SourceFile) -> Path:
 def _download(file: SourceFile, url: str) -> Path:
     # pooch writes to a temporary name in the same folder and renames it only after ``checked``
     # has returned, so a half-written or tampered file never gets the real name
-    if file.sha256 is None and file.git_blob is None:
-        logging.getLogger(__name__).warning("%s has no published digest; taken on trust", url)
     target = cache_folder() / file.path
     target.unlink(missing_ok=True)  # find() has refused it
     path = pooch.retrieve(

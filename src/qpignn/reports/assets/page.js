@@ -752,7 +752,7 @@
   // A cell of CSV: quoted where need be, and never a formula to the program that opens it.
   function cell(value) {
     const text = String(value);
-    const safe = /^[=+\-@\t\r]/.test(text) && !(text.trim() !== "" && Number.isFinite(Number(text))) ? "'" + text : text;
+    const safe = /^[=+\-@\t\r\n＝＋－＠]/.test(text) && !(text.trim() !== "" && Number.isFinite(Number(text))) ? "'" + text : text;
     return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   }
 

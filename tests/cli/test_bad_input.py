@@ -1,0 +1,474 @@
+"""The list of mistakes on the command line, and how every command ends.
+
+One line a case: its name, the words, and what the one line of the error says. Bad tables, graphs
+and settings are the same as in Python: ``tests/test_bad_input.py`` lists them.
+"""
+
+# ruff: noqa: E501 (a case is a line)
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from qpignn.data import tables
+from qpignn.errors import RankError
+from qpignn.experiments.store import Store
+from qpignn.training.weights import FlatWeights
+
+Run = Callable[..., Any]
+FIT = (
+    *("fit", "--nodes", "nodes.csv", "--edges", "edges.csv"),
+    *("--target", "rain", "--epochs", "3", "--out", "model"),
+)
+SMALL = ("--set", "members=5", "--set", "hidden=4")
+
+
+class Case(NamedTuple):
+    name: str
+    words: str
+    message: str
+
+
+FILES = "--nodes nodes.csv --edges edges.csv --target rain"
+CASES = [
+    Case("no input", "fit --out m", "expected either --dataset NAME or --nodes FILE or --graph DIR, got several or none"),
+    Case("two inputs", "fit --dataset basic --nodes nodes.csv --out m", "got several or none"),
+    Case("no target", "fit --nodes nodes.csv --out m", "expected --target COLUMN: which column"),
+    Case("a file that is not there", "fit --nodes node.csv --target rain --out m", r"node.csv: expected a file, got nothing; did you mean nodes.csv\?"),
+    Case("a folder in place of a file", "fit --nodes . --target rain --out m", "expected a file, got a folder"),
+    Case("a file in place of a folder", f"fit {FILES} --out nodes.csv", "nodes.csv: expected a folder, got the other"),
+    Case("a folder below a file", f"fit {FILES} --out nodes.csv/m", "cannot be written: .*nodes.csv is a file, not a folder"),
+    Case("a spreadsheet", "fit --nodes nodes.xlsx --target rain --out m", "nodes.xlsx: expected a table .*got .xlsx; save the sheet as CSV"),
+    Case("another encoding", "fit --nodes latin.csv --target rain --out m", "latin.csv: expected text in utf-8, got bytes that are not"),
+    Case("an unknown encoding", f"fit {FILES} --encoding klingon --out m", "unknown encoding: klingon"),
+    Case("a misspelt target", "fit --nodes nodes.csv --target rian --out m", r"lacks the column 'rian'; .*did you mean rain\?"),
+    Case("a misspelt id column", f"fit {FILES} --id station --out m", "expected an id column 'station', got .*--id on the command line"),
+    Case("one end of edges", f"fit {FILES} --edge-ends from --out m", "edge_ends: expected two columns, got 'from'"),
+    Case("weights without edges", "fit --nodes nodes.csv --target rain --edge-weight km --out m", "--edge-weight and --edge-ends go with --edges"),
+    Case("roles for a data set", "fit --dataset basic --target y --out m", "expected no roles of columns with --dataset, got 'target'; they go with --nodes"),
+    Case("an unknown data set", "fit --dataset chamelion --out m", "unknown data set 'chamelion': did you mean chameleon"),
+    Case("an unknown method", f"fit {FILES} --method qpign --out m", "unknown method 'qpign': did you mean qpignn"),
+    Case("per cent", f"fit {FILES} --confidence 90 --out m", "--confidence: expected a number strictly between 0 and 1, such as 0.9, got 90.0; for 90 % write 0.9"),
+    Case("per cent when comparing", "compare --datasets basic --confidence 95", "--confidence: expected .*got 95.0; for 95 % write 0.95"),
+    Case("per cent when judging", "evaluate fitted --confidence 90", "confidence_level: expected .*got 90.0; for 90 % write 0.9"),
+    Case("a level in words", f"fit {FILES} --confidence high --out m", "--confidence: expected a number .*got 'high'"),
+    Case("no level", f"fit {FILES} --confidence , --out m", "--confidence: expected a number or a list of numbers"),
+    Case("a level that was not fitted", "predict fitted --confidence 0.95 --out i.csv", "expected one of the fitted levels .*got 0.95; fit again with it"),
+    Case("no epochs", f"fit {FILES} --epochs 0 --out m", "epochs: expected a whole number from 1 up, got 0"),
+    Case("a negative seed", f"fit {FILES} --seed -1 --out m", "seed: expected a whole number from 0 up, got -1"),
+    Case("a setting without a value", f"fit {FILES} --set side --out m", "--set: expected name=value, such as side=lower, got 'side'"),
+    Case("a misspelt setting", f"fit {FILES} --set sides=upper --out m", "method 'qpignn' has no setting 'sides'; it has .*did you mean side"),
+    Case("a setting in words", f"fit {FILES} --set hidden=many --out m", "hidden: expected a whole number from 1 up, got 'many'"),
+    Case("a truth as Python writes it", f"fit {FILES} --method mc_dropout --set include_noise=False --out m", "include_noise: expected true or false, got 'False'"),
+    Case("a setting with its own option", f"fit {FILES} --set epochs=3 --out m", "--set: epochs has its own option, --epochs"),
+    Case("an unknown device", f"fit {FILES} --set device=gpu --out m", "device: expected auto, cpu or cuda, got 'gpu'"),
+    Case("a limit that targets break", f"fit {FILES} --set y_min=99 --out m", "y_min, y_max: expected the given targets between 99 and inf"),
+    Case("a share above 1", f"fit {FILES} --test-fraction 20 --out m", "--test-fraction: expected a share from 0 to below 1, got 20"),
+    Case("a split and a share", f"fit {FILES} --split kind --test-fraction 0.2 --out m", "--test-fraction and --split exclude each other"),
+    Case("blank features", "fit --nodes blank.csv --target rain --out m", "expected a number for every node, got a blank .*--missing impute"),
+    Case("an unknown way to treat blanks", f"fit {FILES} --missing mean --out m", "unknown way to treat missing values 'mean'"),
+    Case("no graph", "fit --graph nowhere --out m", "expected a folder written by 'qpignn convert' .*got nothing; convert again"),
+    Case("a model that is none", "evaluate edges.csv", "expected a saved model with model.json"),
+    Case("no model", "predict nowhere --out i.csv", "nowhere: expected a saved model with model.json, got no such folder"),
+    Case("an ending that is none", "predict fitted --out i.txt", "--out: expected a file ending in .csv or .parquet, got i.txt"),
+    Case("predictions over a folder", "predict fitted --out folder.csv", "folder.csv: expected a file, got the other"),
+    Case("an unknown part of the nodes", "predict fitted --only some --out i.csv", "--only: expected unlabelled or all, got 'some'"),
+    Case("edges without nodes", "predict fitted --edges edges.csv --out i.csv", "--edges goes with --nodes"),
+    Case("nodes the fit knows", "predict fitted --nodes nodes.csv --join --out i.csv", "expected ids of new nodes, got ids that the graph already has: 's00'"),
+    Case("a column of the fit is missing", "predict fitted --nodes short.csv --out i.csv", "lacks the column 'height' of the fit; give every column"),
+    Case("a report with another ending", "report fitted --out r.pdf", "--out: expected a file ending in .html, got r.pdf"),
+    Case("a report by the target", "report fitted --by rain", "--by: expected columns known before the target, got the target 'rain' itself"),
+    Case("a report by nothing there", "report fitted --by zone", "--by: expected columns of the node table, got 'zone'; it has 'id'"),
+    Case("memory of nothing", f"convert {FILES} --memory 0 --out g", "--memory: expected a whole number from 1 up, got 0"),
+    Case("a conversion of GraphML", "convert --nodes g.graphml --target t --out g", "expected tables .*got GraphML, which cannot be read in pieces"),
+    Case("no data set to compare on", "compare --datasets ,", "data sets: expected at least one, got none"),
+    Case("no method to compare", "compare --datasets basic --methods ,", "methods: expected at least one, got none"),
+    Case("no seeds", "compare --datasets basic --seeds 0", "seeds: expected a whole number from 1 up, got 0"),
+    Case("no processes", "compare --datasets basic --jobs 0", "jobs: expected a whole number from 1 up, got 0"),
+    Case("an unknown engine", "compare --datasets basic --engine rays", "unknown engine 'rays': did you mean ray"),
+    Case("results that are text", "compare --datasets basic --out nodes.csv", r"nodes.csv: expected a results file of qpignn \(SQLite\)"),
+    Case("figures that are not there", "compare --datasets basic --against absent.csv", "absent.csv: expected a CSV of published figures"),
+    Case("a picture of another kind", "curve --out c.bmp", "--out: expected a file ending in .png or .svg, got c.bmp"),
+    Case("an unknown table", "paper show mian", "unknown table or figure 'mian': did you mean main"),
+    Case("a table of one's own that breaks", "paper run broken.py", "broken.py: expected a Python file with a SPEC, got an error"),
+    Case("a demo over a file", "demo --out nodes.csv", "nodes.csv: expected a folder, got the other"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables of sixty stations, good and bad, and a model fitted on the good ones."""
+    there = tmp_path_factory.mktemp("tables")
+    rng = np.random.default_rng(0)
+    names = [f"s{i:02d}" for i in range(60)]
+    table = pd.DataFrame({"id": names, "height": rng.uniform(size=60), "kind": ["a", "b"] * 30})
+    table["rain"] = np.where(np.arange(60) % 6 == 0, np.nan, table["height"] + rng.uniform(size=60))
+    table.to_csv(there / "nodes.csv", index=False)
+    pd.DataFrame({"from": names, "to": names[1:] + names[:1]}).to_csv(
+        there / "edges.csv", index=False
+    )
+    table.drop(columns="height").to_csv(there / "short.csv", index=False)
+    table.assign(height=table["height"].where(table.index > 0)).to_csv(
+        there / "blank.csv", index=False
+    )
+    (there / "latin.csv").write_text("id,Höhe,rain\nA,1,2\n", encoding="latin-1")
+    for name in ("nodes.xlsx", "g.graphml"):
+        (there / name).write_text("")
+    (there / "broken.py").write_text("SPEC = 1 / 0")
+    (there / "folder.csv").mkdir()
+    words = [sys.executable, "-m", "qpignn", *FIT[:-1], "fitted", *SMALL]
+    subprocess.run(words, cwd=there, check=True, capture_output=True)
+    return there
+
+
+@pytest.fixture
+def here(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder that holds them all, to be in."""
+    for path in folder.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("QPIGNN_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_mistake(case: Case, qpignn: Run, here: Path) -> None:
+    before = {path.name for path in here.iterdir()}
+    done = qpignn(*case.words.split())
+    assert done.code == 2, done.err
+    *said, last = done.err.splitlines()
+    assert last.startswith("error: "), done.err
+    assert re.search(case.message, last), last
+    assert not any("Traceback" in line for line in said)
+    assert done.out == ""
+    assert {path.name for path in here.iterdir()} - {"cache"} == before  # nothing half done
+
+
+@pytest.mark.parametrize(
+    "words", ["fit --jsn", "fit --epochs many --out m", "report", "fly", "--debg"]
+)
+def test_options_that_are_none(words: str, qpignn: Run) -> None:
+    done = qpignn(*words.split())
+    assert (done.code, "Traceback" in done.err) == (2, False)
+
+
+# --- how a command ends ---
+
+
+def broken(*_: object, **__: object) -> None:
+    raise KeyError("colour")
+
+
+def test_a_bug_of_ours_is_told_in_a_line(qpignn: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qpignn.cli.datasets._row", broken)
+    done = qpignn("datasets")
+    assert done.code == 1
+    assert done.err == (
+        "error: this is a bug in qpignn: KeyError: 'colour'; run again with --debug and report it\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "words", ["--debug datasets", "datasets --debug", "datasets --json --debug"]
+)
+def test_debug_shows_where(words: str, qpignn: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("qpignn.cli.datasets._row", broken)
+    done = qpignn(*words.split())
+    assert done.code == 1
+    assert "Traceback (most recent call last)" in done.err
+    assert "in broken" in done.err
+    assert "this is a bug in qpignn" in done.err.splitlines()[-1]
+    assert "Traceback" not in qpignn("datasets").err  # it does not stay
+
+
+def test_debug_of_a_mistake_keeps_its_code(
+    qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done = qpignn("evaluate", "nowhere", "--debug")
+    assert (done.code, "Traceback" in done.err) == (2, True)
+    assert "ModelFileError" in done.err
+    monkeypatch.setenv("QPIGNN_DEBUG", "1")
+    assert "Traceback" in qpignn("evaluate", "nowhere").err
+
+
+def test_debug_is_in_the_help(qpignn: Run) -> None:
+    assert "--debug" in qpignn("--help").out
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError(),
+        MemoryError("Unable to allocate 7.45 GiB for an array"),
+        RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
+    ],
+)
+def test_too_little_memory_is_no_bug(
+    qpignn: Run, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def full(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("qpignn.cli.datasets._row", full)
+    done = qpignn("datasets")
+    assert done.code == 2
+    assert "error: expected enough memory, got none left" in done.err
+    assert "batch_size" in done.err
+
+
+def test_a_rank_that_ended_is_not_the_users_mistake(
+    qpignn: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(*_: object) -> None:
+        raise RankError("rank 1 of 2: another one has ended")
+
+    monkeypatch.setattr("qpignn.cli.datasets._row", lost)
+    assert qpignn("datasets").code == 1
+
+
+def test_the_environment_of_torchrun_is_read_with_care(
+    qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "two")
+    done = qpignn(*FIT)
+    assert done.code == 2
+    assert "WORLD_SIZE: expected a whole number in the environment" in done.err
+    assert "unset it" in done.err
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    monkeypatch.delenv("MASTER_ADDR", raising=False)
+    done = qpignn(*FIT)
+    assert done.code == 1
+    assert "expected to meet the other ranks" in done.err
+
+
+@pytest.mark.parametrize("words", [("datasets",), ("datasets", "--json"), ("paper", "list")])
+def test_a_reader_that_goes_away_ends_it_silently(words: tuple[str, ...]) -> None:
+    ours = [sys.executable, "-m", "qpignn", *words]
+    with subprocess.Popen(ours, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()  # before a word was said
+        assert process.stderr.read() == b""
+        assert process.wait() == 141
+
+
+# --- Ctrl-C ---
+
+
+def interrupt(*_: object, **__: object) -> None:
+    raise KeyboardInterrupt
+
+
+def lines(text: str) -> list[str]:
+    return [
+        line for line in text.splitlines() if line.startswith(("interrupted", "error", "Trace"))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("stage", "place"),
+    [
+        ("reading", "pandas.read_csv"),
+        ("looking at what was read", "qpignn.data.structure.overview"),
+        ("before the first epoch", "qpignn.nn.propagate.Operands.to"),
+        ("saving the weights", "qpignn.methods.folder.replace_file"),
+        ("saving the graph", "qpignn.data.storage.replace_file"),
+        ("saving where it came from", "qpignn.methods.fits._digests"),
+    ],
+)
+def test_ctrl_c(
+    stage: str, place: str, qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as during:
+        during.setattr(place, interrupt)
+        done = qpignn(*FIT, *SMALL)
+    assert done.code == 130, done.err
+    said = lines(done.err)
+    assert len(said) == 1, done.err
+    saving = stage.startswith("saving")
+    goes_on = ": the same command with --resume goes on" if saving else ""
+    assert said == [f"interrupted{goes_on}"]
+    assert not list(here.rglob(".*.safetensors.*"))  # no rubbish
+    done = qpignn("evaluate", "model")
+    assert done.code == 2  # half a fit is no fit
+    done = qpignn(*FIT, *SMALL, "--resume")
+    assert done.code == 0, done.err
+    assert ("all training was done already" in done.err) == saving
+
+
+def test_ctrl_c_while_training_keeps_what_was_learnt(
+    qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, steps = FlatWeights.step, 0
+
+    def third(weights: FlatWeights) -> None:
+        nonlocal steps
+        steps += 1
+        if steps == 3:
+            raise KeyboardInterrupt
+        plain(weights)
+
+    monkeypatch.setattr(FlatWeights, "step", third)
+    done = qpignn(*FIT, *SMALL)
+    assert (done.code, lines(done.err)) == (
+        0,
+        ["interrupted after 2 epochs: keeping what was trained so far"],
+    )
+    monkeypatch.undo()
+
+
+def test_ctrl_c_while_comparing_says_what_is_kept(
+    qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qpignn.experiments.cell.Cell.run", interrupt)
+    done = qpignn("compare", "--datasets", "basic", "--seeds", 1, "--out", "r.sqlite")
+    assert done.code == 130
+    assert lines(done.err) == ["interrupted: 0 of 1 rows are in r.sqlite; call again to go on"]
+
+
+def test_ctrl_c_while_predicting_leaves_the_old_file(
+    qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (here / "i.csv").write_text("old")
+    monkeypatch.setattr(os, "replace", interrupt)
+    done = qpignn("predict", "fitted", "--out", "i.csv")
+    assert (done.code, lines(done.err)) == (130, ["interrupted"])
+    assert (here / "i.csv").read_text() == "old"
+    assert not list(here.glob(".i.csv*"))
+
+
+def test_a_real_ctrl_c(here: Path) -> None:
+    words = [
+        sys.executable,
+        "-m",
+        "qpignn",
+        *FIT,
+        "--set",
+        "patience=100000",
+        "--epochs",
+        "1000000",
+    ]
+    with subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=here) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("split: "):
+                break
+        time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        said = process.stderr.read()
+        code = process.wait()
+    assert "Traceback" not in said
+    assert code in (0, 130)  # with what was learnt, or before anything was
+    assert len(lines(said)) == 1, said
+
+
+# --- what cannot be written ---
+
+
+@contextmanager
+def small_files(most: int) -> Iterator[None]:
+    """Let no file grow larger, as on a disk that is full."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+FULL = [
+    ("fit", (*FIT, "--set", "hidden=64"), "model"),
+    ("predict", ("predict", "fitted", "--only", "all", "--out", "i.csv"), "i.csv"),
+    ("report", ("report", "fitted", "--out", "r.html"), "r.html"),
+    ("convert", ("convert", "--nodes", "nodes.csv", "--edges", "edges.csv", "--target", "rain", "--out", "g"), "g"),
+    ("compare", ("compare", "--datasets", "basic", "--epochs", 1, "--seeds", 1, "--out", "r.sqlite"), "r.sqlite"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "out"), [case[1:] for case in FULL], ids=[case[0] for case in FULL]
+)
+def test_a_full_disk(words: tuple[object, ...], out: str, qpignn: Run, here: Path) -> None:
+    with small_files(1000):
+        done = qpignn(*words)
+    assert done.code == 2, done.err
+    (line,) = lines(done.err)
+    assert re.search(rf"{out}.*: expected .*, got .*; free some room", line), line
+    left = [path for path in here.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert not [path for path in left if path.stat().st_size > 1000]
+    if words[0] in ("fit", "convert"):
+        assert not (here / out / "fit.json").exists()
+        assert not (here / out / "mapped.json").exists()
+
+
+def test_rows_that_can_no_longer_be_kept(
+    qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put = Store.put
+
+    def full(store: Store, *row: Any) -> None:
+        with small_files(1000):
+            put(store, *row)
+
+    monkeypatch.setattr(Store, "put", full)
+    done = qpignn(
+        "compare", "--datasets", "basic", "--epochs", 1, "--seeds", 1, "--out", "r.sqlite"
+    )
+    assert done.code == 2
+    assert re.search(
+        r"error: r.sqlite: expected a results file to read and write, got .*; free some", done.err
+    )
+
+
+@pytest.mark.parametrize("words", [case[1] for case in FULL], ids=[case[0] for case in FULL])
+def test_a_read_only_folder_is_found_before_any_work(
+    words: tuple[object, ...], qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may write anywhere
+    done = qpignn(*words)
+    assert done.code == 2
+    assert re.search(r"error: .*: cannot be written: .* is read-only", done.err)
+    assert "epoch" not in done.err
+
+
+@pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
+def test_a_folder_that_becomes_read_only(
+    number: int, qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "replace", refuse)
+    done = qpignn("predict", "fitted", "--out", "i.csv")
+    assert done.code == 2
+    words = (
+        f"i.csv: expected a place to write to, got {os.strerror(number)}; choose a folder you may"
+    )
+    assert words in done.err
+
+
+def test_a_file_that_may_not_be_read(
+    qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(tables, "open", refuse, raising=False)
+    done = qpignn(*FIT)
+    assert done.code == 2
+    assert "error: nodes.csv: cannot be read as a table: [Errno 13] Permission denied" in done.err

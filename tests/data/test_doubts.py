@@ -1,0 +1,206 @@
+"""What is legal but suspicious is told in one sentence, with a count, and only where it is so."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import pandas as pd
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from qpignn import (
+    QpiGNN,
+    check_graph,
+    convert_graph,
+    example_tables,
+    from_frames,
+    from_networkx,
+    make_method,
+)
+from qpignn.data import doubts as room
+from qpignn.data.doubts import doubts, lonely_nodes
+from qpignn.errors import QpignnWarning
+
+NAN = float("nan")
+
+
+def two_rings(nodes: int = 60, alone: int = 0, **changes: Any) -> Data:
+    """Two rings of half the nodes each, then some without edges; every tenth is unlabelled."""
+    half = torch.arange(nodes // 2)
+    ring = torch.stack([half, (half + 1) % len(half)])
+    both = torch.cat([ring, ring + len(half)], dim=1)
+    x = torch.sin(torch.arange(nodes + alone).float()).unsqueeze(1)
+    y = 3 * x[:, 0].double()
+    y[::10] = NAN
+    data = Data(x=x, y=y, edge_index=torch.cat([both, both.flip(0)], dim=1))
+    for name, value in changes.items():
+        data[name] = value
+    return check_graph(data)
+
+
+def told(data: Data) -> list[str]:
+    return doubts(data, ~data.y.isnan())
+
+
+def test_nothing_to_say_of_a_usual_graph() -> None:
+    assert told(two_rings()) == []
+
+
+def test_nodes_without_edges_are_counted() -> None:
+    data = two_rings(alone=5)
+    data.y[61:63] = NAN  # with every tenth of 65: 7 + 2 are to be predicted, 3 of them alone
+    (sentence,) = told(data)
+    assert sentence.startswith("3 of 9 nodes to predict have no edges: their intervals rest on")
+    assert sentence.endswith("are all edges there?")
+    data.y[60:] = 1.0  # alone, but known
+    assert told(data) == []
+
+
+def test_an_edge_either_way_is_an_edge() -> None:
+    one_way = two_rings()
+    one_way.edge_index = one_way.edge_index[:, one_way.edge_index[1] == 1]
+    nodes = torch.arange(60).numpy()
+    assert lonely_nodes(one_way, nodes < 3) == []  # 0 and 2 point at 1
+    (sentence,) = lonely_nodes(one_way, nodes < 4)
+    assert sentence.startswith("1 of 4 nodes to predict have no edges")
+    assert lonely_nodes(one_way, nodes < 0) == []  # nobody asked
+
+
+def test_few_of_many_are_no_reason() -> None:
+    data = two_rings(nodes=4000, alone=1)
+    data.y[-1] = NAN
+    assert told(data) == []  # one of 401
+
+
+def test_parts_without_a_target() -> None:
+    data = two_rings()
+    data.y[30:] = NAN
+    (sentence,) = told(data)
+    assert sentence.startswith("30 of 33 nodes to predict are in parts of the graph where no ")
+    assert sentence.endswith("label some nodes of each part")
+    data.y[42] = 1.0  # one label is enough to be in reach
+    assert told(data) == []
+
+
+def test_parts_are_not_looked_for_in_large_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = two_rings()
+    data.y[30:] = NAN
+    monkeypatch.setattr(room, "MOST_EDGES", data.edge_index.shape[1] - 1)
+    assert told(data) == []
+
+
+def test_a_graph_without_edges_is_told_so_once() -> None:
+    data = two_rings(edge_index=torch.empty((2, 0), dtype=torch.long))
+    (sentence,) = told(data)
+    assert sentence.startswith("the graph has no edges: intervals rest on each node's own features")
+
+
+def test_two_classes_and_row_numbers() -> None:
+    classes = two_rings(y=(torch.arange(60) % 2).double())
+    (sentence,) = told(classes)
+    assert sentence.startswith("the 60 given targets are all 0 or 1: they look like two classes")
+    rows = two_rings(y=torch.randperm(60).double() + 7)
+    (sentence,) = told(rows)
+    assert sentence.startswith("the 60 given targets are whole numbers from 7 to 66, each once")
+    assert told(two_rings(y=torch.arange(60).double() * 5)) == []  # a count may be all different
+    assert told(two_rings(y=(torch.arange(60) % 5).double())) == []  # marks from 0 to 4
+    assert told(two_rings(y=torch.arange(60) / 7)) == []
+
+
+def test_few_labels_are_not_judged() -> None:
+    y = torch.full((60,), NAN)
+    y[:10] = torch.arange(10) % 2
+    y[30:35] = 1
+    assert told(two_rings(y=y)) == []
+
+
+def quiet(what: Callable[[], object]) -> list[str]:
+    """The warnings of ours that come, whatever was told before."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        what()
+    return [str(found.message) for found in caught if issubclass(found.category, QpignnWarning)]
+
+
+@pytest.mark.parametrize("name", ["qpignn", "sqr", "cfgnn", "conformal:qpignn"])
+def test_a_fit_tells_once_whatever_is_inside_it(name: str) -> None:
+    data = two_rings(nodes=80, alone=10)
+    data.y[-10:] = NAN
+    more = {"correction_epochs": 2} if name == "cfgnn" else {}
+    method = make_method(name, epochs=2, hidden=4, confidence_level=0.6, **more)
+    (sentence,) = quiet(lambda: method.fit(data))
+    assert "have no edges" in sentence
+    assert quiet(lambda: method.predict_interval(data)) == []
+
+
+def test_predictions_that_are_mostly_cut_are_told() -> None:
+    data = two_rings()
+    method = QpiGNN(epochs=60, y_min=-3, y_max=3).fit(data)
+    assert quiet(lambda: method.predict_interval(data)) == []
+    far = two_rings(x=data.x + 100)
+    (sentence,) = quiet(lambda: method.predict_interval(far))
+    assert sentence.startswith("y_min, y_max: ")
+    assert "of 60 predictions were outside -3 to 3 and are cut there; are the limits" in sentence
+
+
+# --- edges that were merged or left out ---
+
+
+def table(*pairs: str, **more: list[float]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    nodes = pd.DataFrame({"id": list("abc"), "v": [1, 2, 4], "t": [1.0, 2.0, 3.0]})
+    edges = pd.DataFrame({"from": [p[0] for p in pairs], "to": [p[1] for p in pairs], **more})
+    return nodes, edges
+
+
+@pytest.mark.parametrize(
+    ("pairs", "options", "message"),
+    [
+        (["ab", "bc"], {}, None),
+        (["ab", "ba", "bc", "cb"], {}, None),  # each edge both ways
+        (["ab", "ba", "bc"], {}, None),  # some of them
+        (["ab", "ba", "bc"], {"directed": True}, None),
+        (["ab", "ab", "bc"], {}, "the edge table: 1 repeated edge merged; if"),
+        (["ab", "ab", "ab", "ba"], {}, "2 repeated edges merged"),
+        (["ab", "ab", "ba"], {"directed": True}, "1 repeated edge merged"),
+        (["ab", "cc"], {}, "the edge table: 1 self-loop left out; if they mean something, say it"),
+        (["ab", "cc", "cc", "aa", "ab"], {}, "3 self-loops left out and 1 repeated edge merged"),
+        (["ab", "cc", "cc"], {"directed": True}, "2 self-loops left out;"),
+    ],
+)
+def test_loops_and_repetitions(pairs: list[str], options: dict[str, Any], message: str) -> None:
+    said = quiet(lambda: from_frames(*table(*pairs), target="t", **options))
+    assert [message in sentence for sentence in said] == ([] if message is None else [True])
+
+
+def test_weights_of_repeated_edges_are_told_to_be_averaged() -> None:
+    nodes, edges = table("ab", "ab", km=[1.0, 3.0])
+    (sentence,) = quiet(lambda: from_frames(nodes, edges, target="t", edge_weight="km"))
+    assert "1 repeated edge merged, weights averaged" in sentence
+
+
+def test_a_conversion_tells_too(tmp_path: Path) -> None:
+    nodes, edges = table("ab", "ab", "ba", "cc")
+    nodes.to_csv(tmp_path / "n.csv", index=False)
+    edges.to_csv(tmp_path / "e.csv", index=False)
+    files = (tmp_path / "n.csv", tmp_path / "e.csv", tmp_path / "g")
+    (sentence,) = quiet(lambda: convert_graph(*files, target="t"))
+    assert "1 self-loop left out;" in sentence  # what is repeated cannot be told once it is sorted
+    (sentence,) = quiet(lambda: convert_graph(*files, target="t", directed=True))
+    assert "1 self-loop left out and 1 repeated edge merged;" in sentence
+
+
+def test_parallel_edges_of_networkx() -> None:
+    graph = nx.MultiGraph([(0, 1), (0, 1), (1, 2)])
+    nx.set_node_attributes(graph, {i: {"v": i, "t": i / 2} for i in range(3)})
+    assert len(quiet(lambda: from_networkx(graph, target="t"))) == 1
+
+
+def test_the_example_is_nothing_to_worry_about() -> None:
+    stations, roads = example_tables(nodes=200)
+    data = from_frames(stations, roads, target="pollution")
+    assert quiet(lambda: QpiGNN(epochs=1, members=5).fit(data)) == []

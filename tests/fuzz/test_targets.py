@@ -1,0 +1,96 @@
+"""A short part of ``make fuzz``: every target on some inputs, and the driver itself."""
+
+from __future__ import annotations
+
+import json
+import random
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from choices import Choices, spoil_bytes
+from run import FOLDERS, SHARES, Count, table
+from targets import MAKERS, make
+
+HERE = Path(__file__).parent
+EXAMPLES = {"fit": 15, "sensible fit": 15, "checkpoint": 25, "frames": 60, "order": 15, "unit": 10}
+LAWS = ("order", "unit", "sensible fit")
+"""What is right always: there is nothing to refuse."""
+
+
+def test_the_driver_knows_every_target() -> None:
+    assert SHARES.keys() == MAKERS.keys()
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_no_input_ends_in_anything_but_a_named_error(name: str, tmp_path: Path) -> None:
+    target, draw = make(name, tmp_path), random.Random(0)
+    ended: Counter[str] = Counter()
+    for _ in range(EXAMPLES.get(name, 100)):
+        content = draw.choice(target.seeds)
+        if name in FOLDERS:
+            content = draw.randbytes(draw.randrange(2, 40))
+        else:
+            content = spoil_bytes(content, Choices(draw.randbytes(80)))
+        ended[target.run(content)] += 1
+    # not all alike: the inputs reach different places
+    assert len(ended) > 1 or name in LAWS, ended
+
+
+@pytest.mark.parametrize("name", ["text", "parquet", "graphml", "model", "conformal", "mapped"])
+def test_what_is_not_spoilt_is_fine(name: str, tmp_path: Path) -> None:
+    target = make(name, tmp_path)
+    assert "fine" in [target.run(content) for content in target.seeds]
+
+
+def test_the_driver_tells_how_it_ended_and_keeps_what_crashed(tmp_path: Path) -> None:
+    command = [sys.executable, str(HERE / "run.py"), "--seconds", "12", "--targets", "graph"]
+    command += ["--by-chance", "--crashes", str(tmp_path / "crashes"), "--seed", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    line = next(line for line in done.stdout.splitlines() if line.startswith("graph "))
+    assert int(line.split()[3].replace(",", "")) > 20
+    assert not (tmp_path / "crashes").exists()
+
+
+def test_a_crash_is_counted_and_told() -> None:
+    count = Count("text", "random", 10, Counter({"fine": 7, "ReadError": 2, "crash": 1}))
+    (head, line, total) = table([count]).splitlines()
+    assert head.split()[-1] == "crashes"
+    assert line.split()[3:] == ["10", "7", "2", "(1", "kinds)", "1"]
+    assert total.split()[-4:] == ["10", "7", "2", "1"]
+
+
+FAILING = """
+import sys
+sys.path[:0] = [{here!r}]
+import run
+class Target:
+    seeds = [b"ab"]
+    def run(self, data):
+        if data != b"ab":
+            raise ZeroDivisionError("found")
+        return "fine"
+class Targets:
+    def make(self, name, room):
+        return Target()
+run._targets = lambda: Targets()
+from pathlib import Path
+run.work("text", Path({room!r}), Path({crashes!r}), 2, 0, guided=False)
+"""
+
+
+def test_what_crashes_is_kept_once_for_each_place(tmp_path: Path) -> None:
+    room, crashes = tmp_path / "room", tmp_path / "crashes"
+    code = FAILING.format(here=str(HERE), room=str(room), crashes=str(crashes))
+    subprocess.run([sys.executable, "-c", code], check=True)
+    told = json.loads((room / "count.json").read_text())
+    assert told["finished"]
+    assert told["outcomes"]["crash"] > 10
+    assert [*told["crashes"]] == ["ZeroDivisionError at <string>:9"]
+    (kept,) = crashes.glob("text-*.bin")
+    assert kept.read_bytes() != b"ab"
+    assert "ZeroDivisionError: found" in kept.with_suffix(".txt").read_text()

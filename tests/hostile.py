@@ -1,0 +1,153 @@
+"""What an attacker can do: files that say one thing and hold another, signed as if they were ours.
+
+Digests are no secret, so every hostile folder here carries the right ones: a loader that only
+compared digests would read it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import resource
+import struct
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from safetensors.torch import load, save
+from torch import Tensor
+
+from qpignn import QpiGNN, example_tables, from_frames, split_nodes
+from qpignn.methods.fits import FILES, Fit, Origin, save_fit
+from qpignn.tensors import as_tensor
+from qpignn.training.checkpoint import _digest
+
+ROLES = {
+    "target": "pollution",
+    "id": "id",
+    "encoding": "utf-8",
+    "decimal": ".",
+    "edge_ends": None,
+    "edge_weight": None,
+    "directed": False,
+}
+
+
+def make_fit(folder: Path, nodes: int = 40, **settings: Any) -> Path:
+    """Write a small fit as ``qpignn fit`` does."""
+    stations, roads = example_tables(nodes)
+    data = split_nodes(from_frames(stations, roads, target="pollution"))
+    model = QpiGNN(**{"epochs": 1, "hidden": 4, "members": 5, **settings}).fit(data)
+    save_fit(folder, Fit(model, data, stations, Origin(None, ROLES)))
+    return folder
+
+
+def sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def sign(folder: Path) -> None:
+    """Make the digests of a model's or fit's folder right again."""
+    description = folder / "model.json"
+    words = _object(description)
+    if words is not None and (folder / "model.safetensors").is_file():
+        words["weights_sha256"] = sha256(folder / "model.safetensors")
+        description.write_text(json.dumps(words))
+    origin = _object(folder / "fit.json")
+    if origin is not None:
+        there = {name: folder / name for name in FILES}
+        origin["digests"] = {name: sha256(path) for name, path in there.items() if path.is_file()}
+        (folder / "fit.json").write_text(json.dumps(origin))
+
+
+def _object(path: Path) -> dict[str, Any] | None:
+    """Return what a JSON file says, if it is there and an object; nothing that we cannot sign."""
+    try:
+        words = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return None
+    return words if isinstance(words, dict) else None
+
+
+def describe(folder: Path, file: str = "model.json", **changes: Any) -> None:
+    """Change fields of a description, and sign the folder."""
+    words = json.loads((folder / file).read_text())
+    (folder / file).write_text(json.dumps({**words, **changes}))
+    sign(folder)
+
+
+def retype(folder: Path, file: str = "model.safetensors", **tensors: Tensor | None) -> None:
+    """Exchange tensors (dots in their names as two underscores), and sign the folder."""
+    named = {name.replace("__", "."): tensor for name, tensor in tensors.items()}
+    found = {**load((folder / file).read_bytes()), **named}
+    kept = {name: tensor for name, tensor in found.items() if tensor is not None}
+    (folder / file).write_bytes(save(kept))
+    sign(folder)
+
+
+def safetensors(header: Any, numbers: bytes = b"", length: int | None = None) -> bytes:
+    """Return a safetensors file with any header, which claims to be of any length."""
+    text = header if isinstance(header, bytes) else json.dumps(header).encode()
+    return struct.pack("<Q", len(text) if length is None else length) + text + numbers
+
+
+def npy(header: str, numbers: bytes = b"", version: tuple[int, int] = (1, 0)) -> bytes:
+    """Return an ``.npy`` file with any header."""
+    text = header.encode("latin-1") + b"\n"
+    size = struct.pack("<H" if version == (1, 0) else "<I", len(text))
+    return b"\x93NUMPY" + bytes(version) + size + text + numbers
+
+
+def exchange_array(folder: Path, name: str, content: bytes, **told: Any) -> None:
+    """Put another array into a mapped graph, and describe it by its size, digest and ``told``."""
+    (folder / name).write_bytes(content)
+    document = json.loads((folder / "mapped.json").read_text())
+    known = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    document["files"][name] = {**document["files"].get(name, {}), **known, **told}
+    (folder / "mapped.json").write_text(json.dumps(document))
+
+
+def checkpoint(path: Path, words: Any, **tensors: Tensor) -> None:
+    """Write a training's checkpoint that says anything, with the right digest."""
+    every = {**tensors, "words": as_tensor(json.dumps(words).encode())}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(save({**every, "sha256": as_tensor(_digest(every))}))
+
+
+@contextmanager
+def within(seconds: float = 10, megabytes: int = 300) -> Iterator[None]:
+    """Fail where what is done inside takes long, or much memory."""
+    before, start = _peak(), time.monotonic()
+    yield
+    assert time.monotonic() - start < seconds
+    assert _peak() - before < megabytes
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+class Bomb:
+    """Leaves a trace if it is ever unpickled."""
+
+    def __init__(self, trace: Path) -> None:
+        self.trace = trace
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.trace,)
+
+
+def bombs(trace: Path, count: int) -> np.ndarray[Any, Any]:
+    """Return an array of objects that leave a trace when they are unpickled."""
+    array = np.empty(count, dtype=object)
+    array[:] = [Bomb(trace) for _ in range(count)]
+    return array
+
+
+def integers(*shape: int) -> Tensor:
+    """Return zeros of a type that no weight has."""
+    return torch.zeros(shape, dtype=torch.int16)

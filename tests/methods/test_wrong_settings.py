@@ -1,0 +1,95 @@
+"""Settings of the wrong type or size: every setting of every method refuses them in words of ours.
+
+What is not refused must work: the method can be fitted, saved and loaded with it.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from qpignn import load_method, make_method
+from qpignn.errors import QpignnError, SettingError, UnknownNameError
+from qpignn.methods.base import IntervalMethod
+from qpignn.methods.catalog import METHODS, setting_names
+
+NAMES = (*METHODS, "conformal:sqr")
+WRONG: dict[str, Any] = {
+    "number as text": "0.1",
+    "word": "wide",
+    "no text": "",
+    "half": 3.5,
+    "negative": -1,
+    "zero": 0,
+    "NaN": float("nan"),
+    "infinite": float("inf"),
+    "beyond float": 10**400,
+    "complex": 1j,
+    "none": None,
+    "true": True,
+    "list": [0.5, 0.9],
+    "no list": [],
+    "nested": [[0.5]],
+    "dictionary": {"a": 1},
+    "array": np.array([1.0, 2.0]),
+    "words": np.array(["a", "b"]),
+    "tensor": torch.ones(2),
+    "type": torch.float32,
+    "object": object(),
+    "function": print,
+}
+QUICK = {"epochs": 1, "members": 1, "hidden": 2, "patience": 1}
+CASES = [(name, setting) for name in NAMES for setting in setting_names(name)]
+
+
+@pytest.fixture(scope="module")
+def graph() -> Data:
+    place = torch.arange(30)
+    x = torch.sin(place.float()).unsqueeze(1)
+    ring = torch.stack([place, (place + 1) % 30])
+    return Data(x=x, y=x[:, 0] ** 2, edge_index=torch.cat([ring, ring.flip(0)], dim=1))
+
+
+def quick(name: str) -> dict[str, Any]:
+    more = {"correction_epochs": 1, "trials": 0} if name in ("corrected", "cfgnn") else {}
+    return {**QUICK, **more, **({"passes": 2} if name == "mc_dropout" else {})}
+
+
+@pytest.mark.parametrize(("name", "setting"), CASES)
+def test_a_wrong_setting_is_refused_in_our_words(name: str, setting: str) -> None:
+    refused = 0
+    for what, value in WRONG.items():
+        try:
+            made = make_method(name, **{setting: value})
+        except (SettingError, UnknownNameError) as error:
+            refused += 1
+            words = str(error)
+            assert setting.replace("_", " ").split()[0] in words.replace("_", " "), (what, words)
+            assert "expected" in words or "unknown" in words, (what, words)
+            assert "\n" not in words
+        else:
+            assert isinstance(made, IntervalMethod)
+    assert refused >= len(WRONG) // 2  # no setting takes just anything
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+@pytest.mark.parametrize("name", ["qpignn", "mc_dropout", "cfgnn", "rqr", "ablation", "evidential"])
+def test_what_is_not_refused_works(name: str, graph: Data, tmp_path: Path) -> None:
+    for setting in setting_names(name):
+        for what, value in WRONG.items():
+            try:
+                made = make_method(name, **{**quick(name), setting: value})
+            except (SettingError, UnknownNameError):
+                continue
+            try:
+                made.fit(graph)
+            except QpignnError:
+                continue  # a limit that targets break, or a rate so high that training breaks down
+            made.save(tmp_path)
+            found = load_method(tmp_path).predict_interval(graph)
+            assert len(found) == 30, (setting, what)

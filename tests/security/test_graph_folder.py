@@ -1,0 +1,175 @@
+"""A mapped graph from a stranger: its headers are matched, not evaluated, and its sizes checked."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hostile import bombs, exchange_array, npy, within
+from qpignn.data.mapped import open_graph, write_graph
+from qpignn.errors import ReadError, SettingError
+
+PLAIN = "{'descr': '<f8', 'fortran_order': False, 'shape': (40,), }"
+NUMBERS = bytes(40 * 8)
+
+
+def test_an_honest_array_is_read(graph: Path) -> None:
+    exchange_array(graph, "y.npy", npy(PLAIN, NUMBERS))
+    assert open_graph(graph).y.tolist() == [0.0] * 40
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        PLAIN.replace("<f8", "|O"),
+        PLAIN.replace("'<f8'", "[('a', '<f8')]"),
+        PLAIN.replace("<f8", ">f8"),
+        PLAIN.replace("<f8", "<M8[s]"),
+        PLAIN.replace("False", "True"),
+        PLAIN.replace("40", str(2**61)),
+        PLAIN.replace("40", str(2**64)),
+        PLAIN.replace("40", "-40"),
+        PLAIN.replace("(40,)", f"({2**32}, {2**32})"),
+        PLAIN.replace("(40,)", "(0, 1152921504606846976)"),
+        PLAIN.replace("40", "__import__('os').system('touch pwned')"),
+        PLAIN.replace("(40,)", "(" * 300 + "40" + ",)" * 300),
+        PLAIN.replace("40", "-" * 9000 + "1"),
+        "{}",
+        "",
+        "\x00" * 40,
+    ],
+    ids=lambda header: header[:70],
+)
+def test_headers_that_say_something_else(
+    graph: Path, header: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    exchange_array(graph, "y.npy", npy(header, NUMBERS))
+    with within(), pytest.raises(ReadError, match=r"y\.npy"):
+        open_graph(graph)
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_a_description_and_a_header_that_agree_on_what_is_not_there(graph: Path) -> None:
+    rows = 2**61  # times eight bytes is 0 in 64 bits
+    told = json.loads((graph / "mapped.json").read_text())
+    names = ("x.npy", "edge_index.npy", "y.npy")
+    told["files"] = {name: told["files"][name] for name in names}
+    columns = told["files"]["x.npy"]["shape"][1]
+    (graph / "mapped.json").write_text(json.dumps({**told, "nodes": rows}))
+    y = npy(PLAIN.replace("40", str(rows)))
+    x = npy(PLAIN.replace("(40,)", f"({rows}, {columns})").replace("<f8", "<f4"))
+    exchange_array(graph, "y.npy", y, shape=[rows])
+    exchange_array(graph, "x.npy", x, shape=[rows, columns], dtype="<f4")
+    with within(), pytest.raises(ReadError, match=r"x\.npy of type"):
+        open_graph(graph)
+
+
+@pytest.mark.parametrize("version", [(2, 0), (3, 0), (9, 9)])
+def test_other_versions_whose_headers_may_be_huge(graph: Path, version: tuple[int, int]) -> None:
+    exchange_array(graph, "y.npy", npy(PLAIN + " " * 10**6, NUMBERS, version))
+    with within(), pytest.raises(ReadError, match=r"y\.npy"):
+        open_graph(graph)
+
+
+def test_objects_are_not_unpickled(graph: Path, tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    np.save(stream, bombs(tmp_path / "trace", 40), allow_pickle=True)
+    np.load(io.BytesIO(stream.getvalue()), allow_pickle=True)
+    assert (tmp_path / "trace").exists()  # the bomb is a real one
+    (tmp_path / "trace").unlink()
+    for told in ({}, {"dtype": "|O"}):
+        exchange_array(graph, "y.npy", stream.getvalue(), **told)
+        with pytest.raises(ReadError, match=r"y\.npy|damaged"):
+            open_graph(graph)
+    assert not (tmp_path / "trace").exists()
+
+
+@pytest.mark.parametrize("name", ["../secret.npy", "/etc/passwd", "x", "y.npy/../y.npy", "a\0.npy"])
+def test_files_outside_the_folder_are_not_looked_at(graph: Path, name: str) -> None:
+    told = json.loads((graph / "mapped.json").read_text())
+    told["files"][name] = told["files"]["y.npy"]
+    (graph / "mapped.json").write_text(json.dumps(told))
+    with pytest.raises(ReadError, match=r"a damaged mapped\.json"):
+        open_graph(graph)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"nodes": 40.0},
+        {"nodes": True},
+        {"nodes": -1},
+        {"nodes": "40"},
+        {"nodes": 10**400},
+        {"labelled": None},
+        {"directed": "no"},
+        {"roles": [1]},
+        {"feature_names": "abcdef"},
+        {"feature_names": [1, 2, 3, 4, 5, 6]},
+        {"files": []},
+        {"files": {"x.npy": 5}},
+        {"coding": {"missing": "error", "columns": [[]]}},
+    ],
+    ids=lambda changes: str(changes)[:60],
+)
+def test_descriptions_of_another_kind(graph: Path, changes: dict[str, Any]) -> None:
+    told = json.loads((graph / "mapped.json").read_text())
+    (graph / "mapped.json").write_text(json.dumps({**told, **changes}))
+    with within(), pytest.raises(ReadError):
+        open_graph(graph)
+
+
+@pytest.mark.parametrize("content", [b"[" * 10**6, b'{"nodes": NaN}', b"\xff", b"5", b"null"])
+def test_json_that_is_none_or_without_end(graph: Path, content: bytes) -> None:
+    (graph / "mapped.json").write_bytes(content)
+    with within(), pytest.raises(ReadError, match=r"a damaged mapped\.json"):
+        open_graph(graph)
+
+
+def parquet(table: pa.Table, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    pq.write_table(table, stream, **options)
+    return stream.getvalue()
+
+
+def many_rows(rows: int) -> bytes:
+    """Return a few bytes of Parquet that say the same id very often."""
+    part = pa.table({"id": pa.DictionaryArray.from_arrays(pa.array([0] * 10**6), pa.array(["x"]))})
+    return parquet(pa.concat_tables([part] * (rows // 10**6)))
+
+
+def test_ids_are_counted_before_they_are_read(graph: Path) -> None:
+    content = many_rows(300 * 10**6)
+    assert len(content) < 10**6
+    exchange_array(graph, "ids.parquet", content)
+    with within(megabytes=100), pytest.raises(ReadError, match="expected 40 rows, got 300,000,000"):
+        open_graph(graph)
+
+
+@pytest.mark.parametrize(
+    "ids", [[[i] for i in range(40)], [{"a": i} for i in range(40)], [b"%d" % i for i in range(40)]]
+)
+def test_ids_are_numbers_or_text(graph: Path, ids: list[Any]) -> None:
+    exchange_array(graph, "ids.parquet", parquet(pa.table({"id": ids})))
+    with pytest.raises(ReadError, match=r"ids\.parquet"):
+        open_graph(graph)
+
+
+def test_a_linked_room_is_not_emptied(graph: Path, tmp_path: Path) -> None:
+    data = open_graph(graph)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "mine.txt").write_text("mine")
+    (graph / "unfinished").symlink_to(tmp_path / "outside")
+    with pytest.raises(SettingError, match="got a link to elsewhere"):
+        write_graph(graph, data)
+    assert (tmp_path / "outside" / "mine.txt").read_text() == "mine"
+    assert pd.read_parquet(graph / "ids.parquet").shape == (40, 1)

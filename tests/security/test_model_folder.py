@@ -1,0 +1,560 @@
+"""A model folder from a stranger: read as it says it is, or refused by name."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import load_file, save
+from torch import Tensor
+
+from hostile import (
+    ROLES,
+    checkpoint,
+    describe,
+    integers,
+    retype,
+    safetensors,
+    sha256,
+    sign,
+    within,
+)
+from qpignn import QpiGNN, load_dataset, load_method, make_method
+from qpignn import tensors as reading
+from qpignn.data.mapped import digest_of
+from qpignn.data.storage import load_graph
+from qpignn.errors import ModelFileError, QpignnError, ReadError, SettingError
+from qpignn.files import LARGEST_JSON, replace_file
+from qpignn.methods.fits import load_fit, save_fit
+from qpignn.reports.content import write_report
+from qpignn.training.checkpoint import checkpoints, clear_checkpoints, fit_key
+
+ONE = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
+
+
+def test_an_honest_folder_is_read(model: Path) -> None:
+    sign(model)  # the tests below sign what they change: that alone must not be refused
+    fit = load_fit(model)
+    intervals = fit.model.predict_interval(fit.data)
+    assert np.isfinite(intervals.width).all()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        safetensors({}, length=2**60),
+        safetensors({}, length=2**64 - 1),
+        safetensors({"a": ONE}, bytes(4), length=10**8),
+        safetensors({"a": {**ONE, "shape": [2**62, 4]}}),
+        safetensors({"a": {**ONE, "shape": [2**40, 2**40]}}),
+        safetensors({"a": {**ONE, "data_offsets": [0, 2**40]}}, bytes(4)),
+        safetensors({"a": {**ONE, "data_offsets": [4, 0]}}, bytes(4)),
+        safetensors({"a": ONE, "b": ONE}, bytes(4)),
+        safetensors({"a": {**ONE, "dtype": "OBJ"}}, bytes(4)),
+        safetensors({"a": {**ONE, "dtype": "F4", "shape": [8]}}, bytes(4)),
+        safetensors(b'{"a":' + b"[" * 50_000),
+        safetensors(b"\xff\xfe{}"),
+        b"",
+        b"PK\x03\x04" + bytes(60),  # what torch.save begins with
+    ],
+    ids=lambda content: f"{content[:14]!r} {len(content)}",
+)
+def test_headers_that_claim_what_is_not_there(model: Path, content: bytes) -> None:
+    (model / "model.safetensors").write_bytes(content)
+    sign(model)
+    with within(), pytest.raises(ModelFileError, match=r"model\.safetensors"):
+        load_fit(model)
+
+
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        {"net__head__bias": integers(5, 7, 1)},
+        {"net__head__bias": torch.zeros(5, 7, 1, dtype=torch.float64)},
+        {"net__head__bias": torch.zeros(5, 1, 1)},
+        {"net__head__bias": torch.zeros(0, 2**50)},
+        {"net__head__bias": None},
+        {"net__head__more": torch.zeros(1)},
+        {"something": torch.zeros(1)},
+        {"x_scaler__shift": torch.zeros(1, dtype=torch.float64)},
+        {"x_scaler__scale": integers(6)},
+        {"y_scaler__scale": torch.zeros(1, dtype=torch.float64)},
+        {"y_scaler__shift": torch.tensor([float("nan")], dtype=torch.float64)},
+        {"y_scaler__transform": torch.tensor(list(b"../x"))},
+        {"y_scaler__transform": torch.tensor([1e9])},
+        {"y_scaler__transform": torch.tensor([-1, 300])},
+        {"stretches": torch.zeros(0, 4, dtype=torch.float64)},
+        {"stretches": torch.zeros(1, 2, dtype=torch.float64)},
+        {"stretches": torch.zeros((), dtype=torch.float64)},
+        {"lambda_width": torch.zeros(3, dtype=torch.float64)},
+        {"history": torch.tensor(list(b"[" * 50_000), dtype=torch.uint8)},
+        {"history": torch.tensor(list(b'{"loss": "x"}'), dtype=torch.uint8)},
+        {"history": torch.zeros(3)},
+        {"history": None},
+    ],
+    ids=" ".join,
+)
+def test_tensors_of_the_wrong_kind(model: Path, tensors: dict[str, Tensor | None]) -> None:
+    retype(model, **tensors)
+    with within(), pytest.raises(ModelFileError):
+        load_fit(model)
+
+
+@pytest.mark.parametrize(
+    ("field", "settings"),
+    [
+        ({"columns": 10**12}, {}),
+        ({"columns": -1}, {}),
+        ({}, {"hidden": 10**7}),
+        ({}, {"hidden": 2**62}),
+        ({}, {"layers": 10**9}),
+        ({}, {"members": 5 * 10**8}),
+        ({}, {"confidence_level": [i / 10**6 for i in range(1, 10**5)]}),
+    ],
+    ids=str,
+)
+def test_settings_that_ask_for_all_memory(
+    model: Path, field: dict[str, Any], settings: dict[str, Any]
+) -> None:
+    told = json.loads((model / "model.json").read_text())["settings"]
+    describe(model, **field, settings={**told, **settings})
+    with within(), pytest.raises(ModelFileError):
+        load_fit(model)
+
+
+def test_passes_that_ask_for_all_memory(tmp_path: Path) -> None:
+    made = make_method("mc_dropout", epochs=1).fit(load_dataset("basic", nodes=40))
+    made.save(tmp_path)
+    told = json.loads((tmp_path / "model.json").read_text())["settings"]
+    describe(tmp_path, settings={**told, "passes": 10**9})
+    with pytest.raises(ModelFileError, match="passes: expected at most"):
+        load_method(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../../x", "__class__", "os.system", "Conformal.__init__", "", 5, None, ["QpiGNN"], {"a": 1}],
+    ids=repr,
+)
+def test_methods_are_looked_up_never_imported(model: Path, name: Any) -> None:
+    describe(model, method=name)
+    with pytest.raises(QpignnError, match="unknown saved method"):
+        load_fit(model)
+
+
+def test_a_net_of_the_users_own_is_not_taken_from_a_file(model: Path) -> None:
+    named = (name.replace(".", "__") for name in load_file(model / "model.safetensors"))
+    retype(model, **{**dict.fromkeys(named), "history": _history()})
+    inner = {"model": "os.system", "confidence_level": 0.9}
+    describe(model, method="Prefit", settings=inner)
+    fit = load_fit(model)
+    with pytest.raises(QpignnError, match="expected the net it was calibrated for"):
+        fit.model.predict_interval(fit.data)
+
+
+def _history() -> Tensor:
+    words = {"loss": [], "coverage": [], "width": [], "held_out": {}, "best_epoch": -1}
+    return torch.tensor(list(json.dumps({**words, "stopped": "x"}).encode()), dtype=torch.uint8)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * 10**6,
+        b'{"a":' * 10**5,
+        b'{"method": NaN}',
+        b'{"format": Infinity}',
+        b'{"columns": ' + b"9" * 10_000 + b"}",
+        b"\xff\xfe\x00",
+        b'"just a word"',
+        b"null",
+        b"{}",
+        b"<script>alert(1)</script>",
+    ],
+    ids=lambda content: repr(content[:12]),
+)
+@pytest.mark.parametrize("file", ["model.json", "fit.json"])
+def test_json_that_is_none_or_without_end(model: Path, file: str, content: bytes) -> None:
+    (model / file).write_bytes(content)
+    sign(model)
+    with within(), pytest.raises(ModelFileError):
+        load_fit(model)
+
+
+@pytest.mark.parametrize("file", ["model.json", "fit.json"])
+def test_json_larger_than_any_description(model: Path, file: str) -> None:
+    with (model / file).open("r+b") as opened:
+        opened.truncate(LARGEST_JSON * 1000)  # a file with a hole: no bytes on the disk
+    with within(megabytes=3 * LARGEST_JSON // 2**20), pytest.raises(ModelFileError):
+        load_fit(model)
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        {"activation": "__import__('os').system('touch pwned')"},
+        {"device": "/etc/passwd"},
+        {"device": {"__reduce__": ["os.system", "touch pwned"]}},
+        {"dtype": "object"},
+        {"scaling": "../../etc/passwd"},
+        {"target_transform": "eval"},
+        {"seed": "0; import os"},
+        {"lambda_width": {"$ref": "file:///etc/passwd"}},
+        {"__class__": "os.system"},
+        {"__init__": "x"},
+        {"verbose": "x"},
+    ],
+    ids=str,
+)
+def test_settings_are_values_never_code(
+    model: Path, setting: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    told = json.loads((model / "model.json").read_text())["settings"]
+    describe(model, settings={**told, **setting})
+    with pytest.raises(ModelFileError):
+        load_fit(model)
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"names": [["x"], {}, 1, None, True, 2.5]},
+        {"names": []},
+        {"coding": {"missing": "error", "columns": "x"}},
+        {"coding": {"missing": "eval", "columns": []}},
+        {"calibrated_on": True},
+        {"sparse": "no"},
+    ],
+    ids=str,
+)
+def test_descriptions_of_another_kind(model: Path, fields: dict[str, Any]) -> None:
+    describe(model, **fields)
+    with pytest.raises(ModelFileError):
+        load_fit(model)
+
+
+@pytest.mark.parametrize(
+    "place",
+    ["../graph", "graph", "/tmp/../etc", "/etc", "/dev/zero", "a\0b", "", "~", 5, None, ["/etc"]],
+    ids=repr,
+)
+def test_a_graph_elsewhere_is_named_by_its_whole_path(model: Path, place: Any) -> None:
+    describe(model, "fit.json", graph={"folder": place, "digest": "0" * 64})
+    with within(), pytest.raises(ModelFileError):
+        load_fit(model)
+
+
+def test_a_graph_elsewhere_is_told_by_its_digest(model: Path, graph: Path) -> None:
+    masks = {"test_mask": torch.zeros(40, dtype=torch.bool)}
+    (model / "graph" / "masks.safetensors").write_bytes(save(masks))
+    told = {"folder": str(graph.resolve()), "digest": digest_of(graph)}
+    describe(model, "fit.json", graph=told)
+    assert load_fit(model).data.x.shape[0] == 40
+    describe(model, "fit.json", graph={**told, "digest": "0" * 64})
+    with pytest.raises(ModelFileError, match="got another graph"):
+        load_fit(model)
+
+
+@pytest.mark.parametrize(
+    "masks",
+    [
+        {"x": torch.zeros(40, 6)},
+        {"edge_index": torch.full((2, 4), 10**12)},
+        {"test_mask": torch.zeros(2**20, dtype=torch.bool)},
+        {"test_mask": torch.zeros(40)},
+        {"__class__": torch.zeros(40, dtype=torch.bool)},
+    ],
+    ids=" ".join,
+)
+def test_masks_are_masks(model: Path, graph: Path, masks: dict[str, Tensor]) -> None:
+    (model / "graph" / "masks.safetensors").write_bytes(save(masks))
+    told = {"folder": str(graph.resolve()), "digest": digest_of(graph)}
+    describe(model, "fit.json", graph=told)
+    with pytest.raises(ModelFileError, match="the stored masks are damaged"):
+        load_fit(model)
+
+
+def test_digests_name_no_other_files(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x")
+    told = json.loads((model / "fit.json").read_text())
+    told["digests"] |= {"../secret": sha256(tmp_path / "secret")}
+    (model / "fit.json").write_text(json.dumps(told))
+    with pytest.raises(ModelFileError, match="missing, damaged or mixed files"):
+        load_fit(model)
+
+
+@pytest.mark.parametrize(
+    "roles",
+    [
+        {},
+        [],
+        "x",
+        {"target": ["x"]},
+        {**ROLES, "id": 5},
+        {**ROLES, "encoding": None},
+        {**ROLES, "edge_ends": "ab"},
+        {**ROLES, "edge_ends": [1, {}]},
+        {**ROLES, "directed": "yes"},
+    ],
+    ids=str,
+)
+def test_roles_of_another_kind(model: Path, roles: Any) -> None:
+    describe(model, "fit.json", roles=roles)
+    with pytest.raises(ModelFileError, match="missing, damaged or mixed files"):
+        load_fit(model)
+
+
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        {"edge_index": torch.full((2, 4), 10**12)},
+        {"edge_index": torch.full((2, 4), -1)},
+        {"edge_index": torch.zeros(2, 4)},
+        {"edge_index": torch.zeros(2, 0, 2**40, dtype=torch.int64)},
+        {"edge_index": None},
+        {"x": torch.full((40, 6), float("nan"))},
+        {"x": torch.zeros(40, 6, dtype=torch.complex64)},
+        {"x": torch.zeros(0, 2**40)},
+        {"x": torch.zeros(40)},
+        {"x": None},
+        {"y": torch.zeros(39)},
+        {"test_mask": integers(40)},
+    ],
+    ids=lambda tensors: str({k: v if v is None else v.dtype for k, v in tensors.items()}),
+)
+def test_graphs_that_are_none(model: Path, tensors: dict[str, Tensor | None]) -> None:
+    retype(model, "graph/graph.safetensors", **tensors)
+    with within(), pytest.raises(ReadError, match="graph"):
+        load_fit(model)
+
+
+@pytest.mark.parametrize(
+    "sparse",
+    [
+        {"columns": torch.tensor([0, 10**12])},
+        {"columns": torch.tensor([0, -1])},
+        {"columns": torch.tensor([0.5, 1.5])},
+        {"starts": torch.tensor([0, 5, 1])},
+        {"starts": torch.tensor([0, 2**62, 2])},
+        {"values": torch.zeros(9)},
+        {"shape": torch.tensor([2, -5])},
+        {"shape": torch.tensor([2**40, 5])},
+        {"shape": torch.tensor([2.5, 5])},
+        {"shape": torch.tensor([])},
+    ],
+    ids=str,
+)
+def test_sparse_features_that_point_outside(tmp_path: Path, sparse: dict[str, Tensor]) -> None:
+    parts = {
+        "values": torch.ones(2),
+        "columns": torch.tensor([0, 1]),
+        "starts": torch.tensor([0, 1, 2]),
+        "shape": torch.tensor([2, 5]),
+    }
+    numbers = {f"x.{name}": tensor for name, tensor in {**parts, **sparse}.items()}
+    numbers["edge_index"] = torch.zeros(2, 0, dtype=torch.int64)
+    (tmp_path / "graph.safetensors").write_bytes(save(numbers))
+    pd.DataFrame({"id": [0, 1]}).to_parquet(tmp_path / "nodes.parquet")
+    with within(), pytest.raises(ReadError, match="damaged"):
+        load_graph(tmp_path)
+
+
+# ---- links and other things that are no files
+
+
+@pytest.mark.parametrize("file", ["model.json", "model.safetensors", "fit.json"])
+@pytest.mark.parametrize("place", ["/dev/zero", "/dev/urandom", "/etc/passwd", "/proc/kcore"])
+def test_links_to_what_has_no_end(model: Path, file: str, place: str) -> None:
+    if not Path(place).exists():
+        pytest.skip(f"needs {place}")
+    (model / file).unlink()
+    (model / file).symlink_to(place)
+    with within(), pytest.raises(ModelFileError) as caught:
+        load_fit(model)
+    assert "root:" not in str(caught.value)
+
+
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(model: Path) -> None:
+    (model / "model.safetensors").unlink()
+    os.mkfifo(model / "model.safetensors")
+    with within(), pytest.raises(ModelFileError, match="got none"):
+        load_fit(model)
+
+
+def test_weights_larger_than_memory_are_not_read(
+    model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "free_memory", lambda: 100)
+    with within(), pytest.raises(ModelFileError, match="fits into the free memory"):
+        load_fit(model)
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Iterator[Path]:
+    """What lies beside the given folder and must stay as it is."""
+    folder = tmp_path / "outside"
+    folder.mkdir()
+    (folder / "mine.txt").write_text("mine")
+    yield folder
+    assert [path.name for path in folder.iterdir()] == ["mine.txt"]
+    assert (folder / "mine.txt").read_text() == "mine"
+
+
+def test_a_link_in_the_place_of_the_page_is_not_followed(model: Path, outside: Path) -> None:
+    (model / "report.html").symlink_to(outside / "mine.txt")
+    (model / f".report.html.{os.getpid()}").symlink_to(outside / "mine.txt")
+    fit = load_fit(model)
+    write_report(fit.model, fit.data, model / "report.html")
+    assert (model / "report.html").read_text().startswith("<!doctype html>")
+    assert not (model / "report.html").is_symlink()
+
+
+def test_links_in_a_folder_that_is_written_again_are_not_followed(
+    model: Path, outside: Path
+) -> None:
+    fit = load_fit(model)
+    for name in ("model.json", "model.safetensors", "fit.json", "graph/graph.safetensors"):
+        (model / name).unlink()
+        (model / name).symlink_to(outside / "mine.txt")
+        temporary = (model / name).with_name(f".{Path(name).name}.{os.getpid()}")
+        temporary.symlink_to(outside / "mine.txt")
+    save_fit(model, fit)
+    assert load_fit(model).origin == fit.origin
+
+
+def test_a_linked_graph_folder_is_refused(model: Path, outside: Path) -> None:
+    fit = load_fit(model)
+    shutil.rmtree(model / "graph")
+    (model / "graph").symlink_to(outside)
+    with pytest.raises(SettingError, match="got a link to one"):
+        save_fit(model, fit)
+
+
+def test_a_linked_checkpoint_folder_is_refused(tmp_path: Path, outside: Path) -> None:
+    (tmp_path / "checkpoint").symlink_to(outside)
+    data, method = load_dataset("basic", nodes=30), QpiGNN(epochs=1, hidden=2)
+    with (
+        pytest.raises(SettingError, match="got a link to one"),
+        checkpoints(tmp_path / "checkpoint", fit_key(method, data)),
+    ):
+        method.fit(data)
+    with pytest.raises(SettingError, match="got a link to one"):
+        clear_checkpoints(tmp_path / "checkpoint")
+
+
+def test_replacing_a_file_replaces_a_link(tmp_path: Path, outside: Path) -> None:
+    (tmp_path / "a").symlink_to(outside / "mine.txt")
+    replace_file(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"new"
+
+
+# ---- checkpoints
+
+
+@pytest.fixture
+def unfinished(tmp_path: Path) -> tuple[Path, str, Any, Any]:
+    """A fit, and the words that a checkpoint of it must say."""
+    data, method = load_dataset("basic", nodes=30), QpiGNN(epochs=3, hidden=2, members=5)
+    key = fit_key(method, data)
+    with checkpoints(tmp_path / "c", key, every=0):
+        method.fit(data)
+    return tmp_path / "c", key, data, method
+
+
+def test_an_honest_checkpoint_is_taken_up(unfinished: Any) -> None:
+    folder, key, data, method = unfinished
+    told: list[str] = []
+    with checkpoints(folder, key, tell=told.append):
+        method.fit(data)
+    assert told == ["all training was done already"]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"history": None},
+        {"history": {"loss": ["x"]}},
+        {"best": "x"},
+        {"best": [1]},
+        {"finished": "yes"},
+        {"finished": False},
+        {"start": 5},
+        {"agreed": ["x"]},
+        {"agreed": {"batch size": -1}},
+        {"agreed": {"batch size": 0}},
+        {"agreed": {"batch size": "x"}},
+        {"format": "x"},
+        {"key": "x"},
+    ],
+    ids=str,
+)
+def test_checkpoints_that_say_something_else(unfinished: Any, changes: dict[str, Any]) -> None:
+    folder, key, data, method = unfinished
+    (path,) = folder.glob("training-*.safetensors")
+    tensors = load_file(path)
+    words = json.loads(bytes(tensors.pop("words").tolist()))
+    tensors.pop("sha256")
+    checkpoint(path, {**words, **changes}, **tensors)
+    with pytest.raises(ModelFileError), checkpoints(folder, key):
+        method.fit(data)
+
+
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        {"vector": torch.zeros(3)},
+        {"vector": torch.zeros(0, 2**50)},
+        {"best": torch.zeros(1)},
+        {"draws.0": torch.zeros(5, dtype=torch.uint8)},
+        {"draws.0": torch.full((5056,), 255, dtype=torch.uint8)},
+    ],
+    ids=lambda tensors: str({name: tuple(t.shape) for name, t in tensors.items()}),
+)
+def test_checkpoints_that_hold_something_else(unfinished: Any, tensors: dict[str, Tensor]) -> None:
+    folder, key, data, method = unfinished
+    (path,) = folder.glob("training-*.safetensors")
+    found = load_file(path)
+    words = json.loads(bytes(found.pop("words").tolist()))
+    found.pop("sha256")
+    checkpoint(path, words, **{**found, **tensors})
+    with pytest.raises(ModelFileError), checkpoints(folder, key):
+        method.fit(data)
+
+
+def test_a_generator_takes_numbers_only(tmp_path: Path) -> None:
+    data = load_dataset("basic", nodes=60)
+    method = make_method("corrected", epochs=2, hidden=2, correction_epochs=2)
+    key = fit_key(method, data)
+    with checkpoints(tmp_path, key, every=0):
+        method.fit(data)
+    path = tmp_path / "training-2.safetensors"
+    found = load_file(path)
+    words = json.loads(bytes(found.pop("words").tolist()))
+    assert any(words["draws"].values())
+    words["draws"] = {name: {"bit_generator": "os.system"} for name in words["draws"]}
+    found.pop("sha256")
+    checkpoint(path, words, **found)
+    with pytest.raises(ModelFileError, match="got a damaged one"), checkpoints(tmp_path, key):
+        method.fit(data)
+
+
+@pytest.mark.parametrize(
+    "content", [safetensors({}, length=2**60), b"", safetensors({"a": ONE}, bytes(4))], ids=len
+)
+def test_checkpoints_that_are_none(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "training-1.safetensors").write_bytes(content)
+    with within(), pytest.raises(ModelFileError, match="got a damaged one"):
+        checkpoints(tmp_path, "key").__enter__()
+    checkpoint(tmp_path / "training-1.safetensors", ["x"])
+    with pytest.raises(ModelFileError, match="got a damaged one"):
+        checkpoints(tmp_path, "key").__enter__()
