@@ -98,6 +98,8 @@ def replace_file(path: Path, content: bytes) -> None:
             temporary.unlink(missing_ok=True)
             with temporary.open("xb") as file:  # x: not through a link either
                 file.write(content)
+                file.flush()
+                os.fsync(file.fileno())  # else the name may outlive a power cut, and the bytes not
             os.replace(temporary, path)
         finally:
             with suppress(OSError):

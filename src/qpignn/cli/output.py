@@ -98,7 +98,7 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
 
     table = Table(title=title, title_justify="left")
     for i, heading in enumerate(headings):
-        text = i == 0 or not any(row[i][:1].isdigit() or row[i][:1] in "+-−" for row in rows)
+        text = i == 0 or not all(row[i][:1].isdigit() or row[i][:1] in "+-−–∞" for row in rows)
         longest = max((len(row[i]) for row in rows), default=0)
         table.add_column(heading, justify="left" if text else "right", no_wrap=longest <= 20)
     for row in rows:
@@ -106,7 +106,9 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
     console = Console(file=sys.stdout)
     if not console.is_terminal:  # a file has no edge to wrap at
         console.width = max(console.width, 160)
-    console.print(table)
+    with console.capture() as captured:  # rich itself would end the program if the reader is gone
+        console.print(table)
+    typer.echo(captured.get(), nl=False)
 
 
 def in_words(value: float | None) -> str:
