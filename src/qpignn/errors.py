@@ -122,6 +122,14 @@ def not_negative(name: str, value: Any) -> float:
     return real_number(name, value, 0, "a number from 0 up")
 
 
+def positive(name: str, value: Any) -> float:
+    """Return a setting that must be a finite number above 0, or raise."""
+    number = not_negative(name, value)
+    if number == 0:
+        raise SettingError(f"{name}: expected a number above 0, got {brief(value)}")
+    return number
+
+
 def whole_number(name: str, value: Any, least: int = 1, bits: int = 63) -> int:
     """Return a setting as an int from ``least`` up, of at most so many bits, or raise."""
     right = isinstance(value, Integral) and not isinstance(value, bool)

@@ -65,8 +65,8 @@ def _told(run: Callable[[], Any]) -> str:
 
 
 def _tables() -> tuple[Any, Any]:
-    stations, roads = example_tables(12)
-    stations["pollution"] = np.arange(12.0)
+    stations, roads = example_tables(20)
+    stations["pollution"] = np.arange(20.0)
     return stations, roads
 
 

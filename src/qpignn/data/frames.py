@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from qpignn.data.coding import MISSING, Coding
 from qpignn.data.edge_table import edge_ends_and_weights, tell_merged
 from qpignn.data.graph import MASKS, check_graph, check_ids, simple_edges
-from qpignn.data.values import need_columns, numbers, several
+from qpignn.data.values import need_columns, numbers, several, whole_characters
 from qpignn.errors import GraphError, listed, one_of
 
 SPLIT_WORDS = {
@@ -31,6 +31,7 @@ COORDINATES = (("lon", "lat"), ("lng", "lat"), ("longitude", "latitude"))
 """Columns of a node table that are taken as places on the earth."""
 
 
+@whole_characters()
 def from_frames(
     nodes: pd.DataFrame,
     edges: pd.DataFrame | None,
@@ -303,6 +304,7 @@ def from_networkx(
     )
 
 
+@whole_characters()
 def network_frames(
     graph: nx.Graph, edge_attributes: Sequence[str] | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame | None]:

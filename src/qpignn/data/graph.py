@@ -20,6 +20,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 
 from qpignn.data.matrix import all_finite, is_sparse, stored_values
+from qpignn.data.values import whole_characters
 from qpignn.errors import ArrayError, GraphError, brief, listed
 from qpignn.intervals import as_ids
 
@@ -44,6 +45,10 @@ def check_graph(data: Data, *, need_target: bool = True) -> Data:
     out = Data(**data.to_dict())
     out.x = _checked_features(data)
     nodes = out.x.shape[0]
+    if data.get("node_id") is not None:
+        out.node_id = _checked_ids(data.node_id, nodes)
+    _check_feature_names(data.get("feature_names"), out.x.shape[1])
+    _check_finite(out)
     out.edge_index = _checked_edges(data, nodes)
     if data.get("y") is not None:
         out.y = _checked_target(data.y, nodes)
@@ -58,13 +63,6 @@ def check_graph(data: Data, *, need_target: bool = True) -> Data:
         if data.get(name) is not None:
             out[name] = _checked_mask(name, data[name], nodes)
     _check_disjoint(out)
-    if data.get("node_id") is not None:
-        try:
-            out.node_id = as_ids(data.node_id)
-        except ArrayError as error:
-            raise GraphError(str(error)) from error
-        check_ids(pd.Index(out.node_id, tupleize_cols=False), nodes)
-    _check_feature_names(data.get("feature_names"), out.x.shape[1])
     return out
 
 
@@ -97,13 +95,16 @@ def _checked_features(data: Data) -> Tensor:
         raise GraphError(f"x: expected real numbers, got {x.dtype}")
     if not x.is_floating_point():
         x = x.to(torch.float32)
-    if not all_finite(x):
-        raise GraphError(f"x: expected finite numbers, got {_first_bad_feature(x, data)}")
     return x.detach() if x.requires_grad else x  # an embedding's gradient is not ours to compute
 
 
 def _kind(value: Any) -> str:
     return "none" if value is None else type(value).__name__
+
+
+def _check_finite(data: Data) -> None:
+    if not all_finite(data.x):
+        raise GraphError(f"x: expected finite numbers, got {_first_bad_feature(data.x, data)}")
 
 
 def _first_bad_feature(x: Tensor, data: Data) -> str:
@@ -220,6 +221,16 @@ def _check_disjoint(data: Data) -> None:
                 raise GraphError(
                     f"{first} and {second} share {shared} nodes; make them with split_nodes(...)"
                 )
+
+
+@whole_characters()
+def _checked_ids(ids: Any, nodes: int) -> Any:
+    try:
+        found = as_ids(ids)
+    except ArrayError as error:
+        raise GraphError(str(error)) from error
+    check_ids(pd.Index(found, tupleize_cols=False), nodes)
+    return found
 
 
 def check_ids(ids: pd.Index, nodes: int) -> None:

@@ -16,10 +16,11 @@ from qpignn.data.edge_table import edge_ends_and_weights, end_columns
 from qpignn.data.frames import compact, id_index, target_values, without
 from qpignn.data.graph import MASKS, check_graph, check_ids, node_ids, simple_edges
 from qpignn.data.matrix import is_sparse
-from qpignn.data.values import need_columns
+from qpignn.data.values import need_columns, whole_characters
 from qpignn.errors import GraphError, listed
 
 
+@whole_characters()
 def join_frames(
     data: Data,
     nodes: pd.DataFrame,

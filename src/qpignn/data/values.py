@@ -7,7 +7,8 @@ free text are refused, each with advice.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import date, time, timedelta
 from typing import Any
 
@@ -42,6 +43,18 @@ WRITTEN_NUMBERS = {
     ),
     "a per cent sign": re.compile(r"[+-]?\d+(?:[.,]\d+)?\s?%"),
 }
+
+
+@contextmanager
+def whole_characters() -> Iterator[None]:
+    """Turn what pandas says of text that no file could hold into an error of ours."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise GraphError(
+            f"expected text, got {brief(error.object)} with half of a character in it (a lone "
+            f"surrogate, {error.object[error.start]!a}); mend it where the text was read"
+        ) from error
 
 
 def several(option: str, columns: Any) -> list[Any]:

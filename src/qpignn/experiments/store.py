@@ -24,6 +24,10 @@ CREATE TABLE IF NOT EXISTS results (
     finished TEXT NOT NULL DEFAULT CURRENT_TIMESTAMP
 )
 """
+OF_THE_DISK = (
+    *(sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY),
+    *(sqlite3.SQLITE_PERM, sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED),
+)
 
 
 class Store:
@@ -33,15 +37,9 @@ class Store:
         self.path = as_path("results file", path)
         with writing(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            with closing(self._connect()) as connection:
-                connection.execute(TABLE)
-                connection.execute("SELECT key, cell, row, version FROM results LIMIT 1")
-        except sqlite3.Error as error:
-            raise ReadError(
-                f"{self.path}: expected a results file of qpignn (SQLite), got {error}; "
-                f"name another file"
-            ) from error
+        with self._connected() as connection:
+            connection.execute(TABLE)
+            connection.execute("SELECT key, cell, row, version FROM results LIMIT 1")
 
     def get(self, cells: Iterable[Cell]) -> dict[str, dict[str, Any]]:
         """Return the rows that are there, by key."""
@@ -71,9 +69,14 @@ class Store:
             with closing(self._connect()) as connection:
                 yield connection
         except sqlite3.Error as error:
-            raise WriteError(
-                f"{self.path}: expected a results file to read and write, got {error}; free some "
-                f"room on the disk, or name another file"
+            if error.sqlite_errorcode & 0xFF in OF_THE_DISK:
+                raise WriteError(
+                    f"{self.path}: expected a results file to read and write, got {error}; free "
+                    f"some room on the disk, or name another file"
+                ) from error
+            raise ReadError(
+                f"{self.path}: expected a results file of qpignn (SQLite), got {error}; name "
+                f"another file"
             ) from error
 
     def _connect(self) -> sqlite3.Connection:

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from qpignn.calibration import conformal_rank
-from qpignn.errors import SettingError, not_negative, real_number, whole_number
+from qpignn.errors import SettingError, not_negative, positive, real_number, whole_number
 from qpignn.methods.base import Bounds, Fitted
 from qpignn.methods.net import DTYPES, part_of, restored
 from qpignn.methods.quantile import QuantileGNN
@@ -69,7 +69,8 @@ class CorrectedGNN(QuantileGNN):
         super().check_settings()
         not_negative("consistency", self.consistency)
         whole_number("trials", self.trials, 0)
-        self._correction_training()
+        whole_number("correction_epochs", self.correction_epochs)
+        positive("correction_lr", self.correction_lr)
         if not 0 < real_number("correction", self.correction) < 1:
             raise SettingError(
                 f"correction: expected a share strictly between 0 and 1, got {self.correction!r}"

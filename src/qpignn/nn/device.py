@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import torch
 
 from qpignn import ranks
-from qpignn.errors import SettingError
+from qpignn.errors import SettingError, brief
 
 WORTH_THREADS = 2**20  # numbers in a layer of all members
 PRECISIONS = ("highest", "high", "medium")
@@ -19,11 +19,13 @@ def find_device(name: str) -> torch.device:
 
     ``auto`` is a GPU where there is one (each rank of a machine its own), else the CPU.
     """
+    if not isinstance(name, str):
+        raise SettingError(f"device: expected auto, cpu or cuda, got {brief(name)}")
     if name == "auto":
         here = torch.cuda.is_available()
         return torch.device("cuda", ranks.place() % torch.cuda.device_count()) if here else CPU
     try:
-        device = torch.device(name if isinstance(name, str) else "")
+        device = torch.device(name)
     except RuntimeError as error:
         raise SettingError(f"device: expected auto, cpu or cuda, got {name!r}") from error
     if device.type not in ("cpu", "cuda"):

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from qpignn import ranks
-from qpignn.errors import SettingError, TrainingError, not_negative, whole_number
+from qpignn.errors import TrainingError, not_negative, positive, whole_number
 from qpignn.progress import progress
 from qpignn.training.checkpoint import Course, Draws, active_keeper
 from qpignn.training.history import History
@@ -61,8 +61,7 @@ class TrainingSettings:
 
     def __post_init__(self) -> None:
         whole_number("epochs", self.epochs)
-        if not_negative("lr", self.lr) == 0:
-            raise SettingError(f"lr: expected a number above 0, got {self.lr!r}")
+        positive("lr", self.lr)
         not_negative("weight_decay", self.weight_decay)
         if self.patience is not None:
             whole_number("patience", self.patience)
