@@ -69,6 +69,15 @@ def test_inverse_undoes_transform(shift: float, spread: float, seed: int) -> Non
     torch.testing.assert_close(back.to_dense(), y.reshape(5, 6), rtol=1e-5, atol=1e-5 * spread)
 
 
+@pytest.mark.parametrize("transform", ["none", "log1p", "sqrt"])
+def test_what_is_finite_to_the_net_is_finite_to_the_user(transform: str) -> None:
+    y = torch.tensor([-1e308, 0.0, 1.7e308], dtype=torch.float64)
+    scaler = fit_target_scaler(y, torch.ones(3, dtype=torch.bool), transform)
+    told = scaler.inverse(torch.tensor([-50.0, 50.0, torch.inf, -torch.inf]))
+    assert told[:2].isfinite().all()
+    assert told[2:].tolist() == [np.inf, -np.inf]
+
+
 @pytest.mark.parametrize("size", [1e-200, 1e-30, 1.0, 1e30, 1e200])
 def test_columns_of_any_size(size: float) -> None:
     x = size * torch.tensor([[1.0], [2.0], [3.0]], dtype=torch.float64)

@@ -16,6 +16,8 @@ from qpignn.data.matrix import is_sparse, select_rows, stored_values, to_scipy, 
 from qpignn.errors import ArrayError, one_of
 from qpignn.room import new_tensor, row_chunks
 
+LARGEST = torch.finfo(torch.float64).max
+
 
 @dataclass(frozen=True)
 class Scaler:
@@ -109,8 +111,9 @@ class TargetScaler:
         return self.scaler.transform(TRANSFORMS[self.name][0](y.double()), dtype)
 
     def inverse(self, z: Tensor) -> Tensor:
-        """Undo :meth:`transform`; float64."""
-        return TRANSFORMS[self.name][1](self.scaler.inverse(z))
+        """Undo :meth:`transform`; float64, and finite where ``z`` is."""
+        y = TRANSFORMS[self.name][1](self.scaler.inverse(z))
+        return torch.where(z.isfinite(), y.clamp(-LARGEST, LARGEST), y)
 
     def state(self) -> dict[str, Tensor]:
         """Return the fitted numbers and the transform's name, to be saved beside a model."""
