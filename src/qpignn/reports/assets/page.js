@@ -272,7 +272,7 @@
 
     misses(box) {
       const { below, above, nodes: count } = content.misses;
-      const expected = ((1 - content.level) / 2) * count, w = Math.max(box.clientWidth, 120);
+      const expected = ((1 - content.level) / 2) * count, w = Math.max(box.clientWidth, 240);
       const svg = picture(box, w, 84), left = 112;
       const toX = scale([0, Math.max(below, above, expected) * 1.05 || 1], [left, w - 52]);
       const points = [["below interval", below], ["above interval", above]].map(([label, value], i) => {
