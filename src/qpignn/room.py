@@ -15,6 +15,7 @@ from torch import Tensor
 
 CHUNK = 2**16  # rows that are worked on at a time where a graph is large
 SMALL = 2**20  # bytes that are not worth a question
+KEPT = 30 * 2**20  # bytes; from 32 MiB on glibc does not learn
 MEMORY = Path("/proc/meminfo")
 GROUP = Path("/sys/fs/cgroup")
 
@@ -29,6 +30,16 @@ def free_memory() -> int:
         limit, used = (int((GROUP / f"memory.{name}").read_text()) for name in ("max", "current"))
         free.append(limit - used)
     return max(min(free), 0)
+
+
+def keep_freed_blocks() -> None:
+    """Let the C library keep freed blocks of up to some 30 MB for the next step.
+
+    glibc gives large blocks back to the system, and a step that takes them anew waits for every
+    page. Once a block has been freed, though, it keeps those up to that size: this one is freed
+    without ever having been touched. Elsewhere nothing happens.
+    """
+    torch.empty(KEPT, dtype=torch.uint8)
 
 
 def row_chunks(rows: int) -> Iterator[slice]:

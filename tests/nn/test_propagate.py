@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from torch_geometric.nn import MeanAggregation
 
 from qpignn.data.matrix import from_scipy
+from qpignn.nn import propagate
 from qpignn.nn.propagate import SparseMatrix, mean_matrix, prepare
 
 
@@ -18,6 +19,20 @@ def test_products_agree_with_dense_ones(rows: int, columns: int, width: int, see
     dense = torch.from_numpy(np.random.default_rng(seed).normal(size=(columns, width)))
     product = SparseMatrix.from_scipy(matrix, torch.float64) @ dense
     np.testing.assert_allclose(product, matrix.toarray() @ dense.numpy(), atol=1e-12)
+
+
+@pytest.mark.parametrize("few", [0, 2**20])
+def test_members_together_or_one_by_one(few: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(propagate, "FEW_ENTRIES", few)
+    plain = sp.random(7, 5, density=0.4, random_state=2, format="csr")
+    values, scale = SparseMatrix.from_scipy(plain, torch.float64), torch.rand(7, 1).double()
+    matrix = SparseMatrix(values.starts, values.columns, values.values, (7, 5), scale)
+    wanted = scale.numpy() * plain.toarray()
+    dense = torch.randn(3, 5, 2, dtype=torch.float64)
+    np.testing.assert_allclose(matrix.multiply(dense), wanted @ dense.numpy(), atol=1e-12)
+    dense = torch.randn(3, 7, 2, dtype=torch.float64)
+    got = matrix.multiply(dense, transposed=True)
+    np.testing.assert_allclose(got, wanted.T @ dense.numpy(), atol=1e-12)
 
 
 def test_the_gradient_is_the_transposed_product() -> None:

@@ -23,6 +23,7 @@ from qpignn.data.matrix import is_sparse, select_rows, to_scipy
 from qpignn.room import CHUNK, new_tensor, row_chunks
 
 FITS_32_BITS = 2**31
+FEW_ENTRIES = 2**20  # of all members' matrices, for one product to be quicker than several
 
 
 class SparseMatrix:
@@ -45,6 +46,7 @@ class SparseMatrix:
     ) -> None:
         self.starts, self.columns, self.values = starts, columns, values
         self.shape, self.scale = shape, scale
+        self._diagonals: dict[int, SparseMatrix] = {}
 
     @classmethod
     def from_scipy(cls, matrix: Any, dtype: torch.dtype = torch.float32) -> Self:
@@ -81,8 +83,31 @@ class SparseMatrix:
             return self._times(dense, transposed)
         if len(dense) == 1:
             return self._times(dense[0], transposed).unsqueeze(0)
+        if len(dense) * len(self.columns) <= FEW_ENTRIES:
+            product = self._repeated(len(dense))._times(dense.flatten(0, 1), transposed)
+            return product.view(len(dense), -1, dense.shape[-1])
         # one by one: what stays in the cache is one member's, not all
         return torch.stack([self._times(part, transposed) for part in dense])
+
+    def _repeated(self, times: int) -> SparseMatrix:
+        """Return a matrix that has this one so many times along its diagonal, made once.
+
+        A product with it is one call where there would be several: on small graphs a call costs as
+        much as its arithmetic.
+        """
+        if times not in self._diagonals:
+            (rows, columns), entries = self.shape, len(self.columns)
+            turn = torch.arange(times, device=self.device).unsqueeze(1)
+            starts = (self.starts[:-1] + turn * entries).flatten()
+            end = starts.new_tensor([times * entries])
+            self._diagonals[times] = SparseMatrix(
+                torch.cat([starts, end]).to(self.starts.dtype),
+                (self.columns + turn * columns).flatten().to(self.columns.dtype),
+                None if self.values is None else self.values.repeat(times),
+                (times * rows, times * columns),
+                None if self.scale is None else self.scale.repeat(times, 1),
+            )
+        return self._diagonals[times]
 
     def some(self, start: int, end: int) -> Self:
         """Return the rows from ``start`` to before ``end``; nothing is copied but their starts."""

@@ -127,7 +127,8 @@ class TwoLayers:
             around = self.graph.mean_for(1).multiply(to_z1, transposed=True)
             neighbour.copy_(x.multiply(around, transposed=True))
         else:
-            both = x.mT @ to_z1
+            turned = x.mT if self.single else x.mT.expand(len(to_z1), -1, -1)
+            both = self.times(turned, to_z1)
             neighbour.copy_(both[..., :columns, :])
             root.copy_(both[..., columns:, :])
 

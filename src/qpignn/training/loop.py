@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from qpignn import ranks
 from qpignn.errors import TrainingError, not_negative, positive, whole_number
 from qpignn.progress import progress
+from qpignn.room import keep_freed_blocks
 from qpignn.training.checkpoint import Course, Draws, active_keeper
 from qpignn.training.history import History
 from qpignn.training.weights import FlatWeights
@@ -112,6 +113,7 @@ def train(
         net.eval()
         return course.history
     history = course.history
+    keep_freed_blocks()
     with progress("training", settings.epochs, shown=settings.verbose) as show:
         try:
             for epoch in range(len(history), settings.epochs):
