@@ -44,6 +44,7 @@ from qpignn.tensors import packed, unpacked
 
 Floats = npt.NDArray[np.float64]
 SCORES = ("cqr", "normalised", "absolute")
+SMALLEST = 1e-150  # half-width: of a net that says one number a node, say
 
 
 class Conformal(IntervalMethod):
@@ -336,5 +337,5 @@ class Conformal(IntervalMethod):
 
 
 def _half(said: Intervals) -> Floats:
-    """Half-widths, never zero."""
-    return np.maximum(said.width / 2, np.finfo(np.float64).tiny)
+    """Half-widths, never so near to zero that a distance divided by one would be infinite."""
+    return np.maximum(said.width / 2, SMALLEST)
