@@ -117,3 +117,22 @@ def test_a_net_without_widths_has_finite_normalised_scores(size: float) -> None:
     found = calibrated(data, np.ones(19, bool), score="normalised")
     np.testing.assert_allclose(found.upper, 18 * size, rtol=1e-12)
     np.testing.assert_allclose(found.lower, -18 * size, rtol=1e-12)
+
+
+@pytest.mark.parametrize(("level", "wanted"), [(0.5, 6), (0.8, 10), (0.9, 11)])
+def test_bins_of_degree_do_not_favour_the_nodes_that_score(level: float, wanted: int) -> None:
+    """Exactly ⌈12·level⌉ of the twelve nodes of each quarter are covered when it is their turn.
+
+    48 nodes with 0 to 47 edges, and scores that are the degree itself: bins that end where the
+    scoring nodes do would move with them, and cover all twelve of a quarter at 90 %.
+    """
+    degree = np.arange(48)
+    centre = torch.from_numpy(np.repeat(degree, degree))
+    data = Data(x=torch.zeros(48, 3).double(), edge_index=torch.stack([centre, centre]))
+    data.y = torch.from_numpy(degree.astype(np.float64))
+    covered = []
+    for new in range(48):
+        scoring = degree != new
+        settings = {"score": "absolute", "groups": "degree", "confidence_level": level}
+        covered.append(calibrated(data, scoring, **settings).covers(data.y)[new])
+    assert np.reshape(covered, (4, 12)).sum(axis=1).tolist() == [wanted] * 4

@@ -61,8 +61,8 @@ class Conformal(IntervalMethod):
         score: ``cqr`` moves both bounds by one amount, ``normalised`` stretches half-widths by one
             factor, ``absolute`` gives every node the same half-width around its prediction.
         calibration: share of the given nodes that score.
-        groups: calibrate each group by itself: ``degree`` (four bins), ``community``, or the name
-            of an attribute of the graph with one label a node.
+        groups: calibrate each group by itself: ``degree`` (quarters of the graph's nodes),
+            ``community``, or the name of an attribute of the graph with one label a node.
         neighbourhood: divide scores by how badly the method did on fitted nodes nearby, so that
             intervals are wider in difficult neighbourhoods.
 
@@ -194,7 +194,7 @@ class Conformal(IntervalMethod):
         self._residuals = self._residuals_on(data, fitted)
         nodes = scoring.numpy()
         y = data.y.double().numpy()[nodes]
-        labels, self.group_state_ = node_groups(data, self.groups, nodes)
+        labels, self.group_state_ = node_groups(data, self.groups, new=True)
         scale = self._difficulty(data)[nodes]
         self._calibrated_on = len(y)
         self.widenings_: dict[float, dict[str, float]] = {}
