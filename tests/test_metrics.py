@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from mapie.metrics import regression as mapie
@@ -135,3 +138,28 @@ def test_a_summary_of_one_node_has_no_range_to_divide_by() -> None:
 def test_infinite_bounds_cover_and_have_infinite_width() -> None:
     assert metrics.picp([5.0], [-np.inf], [np.inf]) == 1.0
     assert metrics.mpiw([5.0], [-np.inf], [np.inf]) == np.inf
+
+
+def test_float32_columns_give_the_figures_of_the_same_numbers_in_float64() -> None:
+    """Everything is computed in float64: a mean over 10⁶ nodes loses no digit to its type."""
+    rng = np.random.default_rng(7)
+    lower = rng.normal(size=10**6).astype(np.float32)
+    upper = lower + rng.exponential(size=10**6).astype(np.float32)
+    y = rng.normal(size=10**6).astype(np.float32)
+    single = (torch.from_numpy(y), lower, upper)
+    double = tuple(column.astype(np.float64) for column in (y, lower, upper))
+    for metric in (metrics.picp, metrics.mpiw, metrics.nmpiw, metrics.mpe, metrics.sharpness):
+        assert metric(*single) == metric(*double)
+    for priced in (metrics.winkler_score, metrics.cwc):
+        assert priced(*single, confidence_level=0.9) == priced(*double, confidence_level=0.9)
+    assert metrics.mpiw(*single) == pytest.approx(math.fsum(double[2] - double[1]) / 10**6)
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e-30, 1e30, 1e200])
+def test_a_summary_knows_no_unit(size: float) -> None:
+    """Also where squares are beyond float64: figures are taken after division by the range."""
+    columns = [size * np.array(column) for column in ([1.0, 2, 2, 5], LOWER, UPPER)]
+    found = metrics.summary(Intervals(*columns, 0.8), size * np.array(Y), y_given=[0.0, 5 * size])
+    wanted = metrics.summary(Intervals([1, 2, 2, 5], LOWER, UPPER, 0.8), Y, y_given=[0.0, 5.0])
+    assert found.pop("mpiw_raw") == pytest.approx(size * wanted.pop("mpiw_raw"), rel=1e-12)
+    assert found == pytest.approx(wanted, rel=1e-12)

@@ -143,7 +143,7 @@ def calibrate(
 def price(y: Floats, lower: Floats, upper: Floats, *, level: float) -> float:
     """Geometric mean of mean width and Winkler score: narrow, but never by missing far."""
     score = winkler_score(y, lower, upper, confidence_level=level)
-    return math.sqrt(mpiw(y, lower, upper) * score)
+    return math.sqrt(mpiw(y, lower, upper)) * math.sqrt(score)  # their product may be 10⁴⁰⁰
 
 
 @dataclass(frozen=True)

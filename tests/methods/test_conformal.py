@@ -161,19 +161,19 @@ def pairs_and_fours() -> Data:
 
 def test_groups_by_degree_and_community() -> None:
     data = pairs_and_fours()
-    labels, state = node_groups(data, "degree", np.ones(40, bool))
+    labels, state = node_groups(data, "degree", new=True)
     assert set(labels[:20]) == {"degree from 1"}
     assert set(labels[20:]) == {"degree from 3"}
     again, _ = node_groups(data, "degree", state=state)
     assert (again == labels).all()
-    labels, state = node_groups(data, "community", np.ones(40, bool))
+    labels, state = node_groups(data, "community", new=True)
     assert len(set(labels)) == 15
     assert len(set(labels[20:24])) == 1
     other = Data(x=data.x, edge_index=data.edge_index[:, 2:])
     with pytest.raises(SettingError, match="expected the graph of the fit"):
         node_groups(other, "community", state=state)
     with pytest.raises(SettingError, match="expected degree, community, a column of categories"):
-        node_groups(data, "colour", np.ones(40, bool))
+        node_groups(data, "colour", new=True)
 
 
 def test_difficulty_of_a_neighbourhood_by_hand() -> None:

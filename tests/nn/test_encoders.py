@@ -124,3 +124,21 @@ def test_initial_weights_have_the_default_bounds() -> None:
     for weight in layer.parameters():
         assert 0.09 < weight.abs().max() <= 0.1  # 1/√100
         assert weight.mean().abs() < 0.02
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_gradients_agree_with_differences(layers: int, sparse: bool) -> None:
+    x, edges = graph(10, 3)
+    x = x.double()
+    operands = prepare(x.to_sparse_csr() if sparse else x, edges, first=torch.tensor([7, 2, 9]))
+    draw = torch.Generator().manual_seed(0)
+    encoder = SageEncoder(3, 4, layers, generator=draw, members=2).double()
+    names, weights = zip(*encoder.named_parameters(), strict=True)
+
+    def hidden(*values: Tensor) -> Tensor:
+        swapped = dict(zip(names, values, strict=True))
+        found: Tensor = torch.func.functional_call(encoder, swapped, operands)
+        return found
+
+    assert torch.autograd.gradcheck(hidden, weights)

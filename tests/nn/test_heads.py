@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from qpignn.nn.heads import POSITIVE, IntervalHead
+from qpignn.nn.heads import POSITIVE, BayesianHead, IntervalHead, LinearHead, QuantileHead
 
 
 @pytest.mark.parametrize("positive", POSITIVE)
@@ -38,3 +38,35 @@ def test_members_share_nothing() -> None:
     assert torch.equal(value[0], value2[0])
     assert torch.equal(below[:, 0], below2[:, 0])
     assert not torch.equal(value[1], value2[1])
+
+
+HEADS = {
+    "linear": lambda draw: LinearHead(4, 3, generator=draw, members=2),
+    **{
+        f"interval {positive} {sides}": lambda draw, positive=positive, sides=sides: IntervalHead(
+            4, positive, generator=draw, levels=2, symmetric=sides == 1, members=2
+        )
+        for positive in POSITIVE
+        for sides in (1, 2)
+    },
+    "quantile": lambda draw: QuantileHead(4, generator=draw, members=2),
+    "bayesian": lambda draw: BayesianHead(4, generator=draw, members=2),
+}
+
+
+@pytest.mark.parametrize("training", [False, True])
+@pytest.mark.parametrize("name", HEADS)
+def test_gradients_agree_with_differences(name: str, training: bool) -> None:
+    head = HEADS[name](torch.Generator().manual_seed(0)).double().train(training)
+    names, weights = zip(*head.named_parameters(), strict=True)
+    hidden = torch.randn(2, 5, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+
+    def outputs(hidden: torch.Tensor, *values: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        if isinstance(head, QuantileHead):
+            head.taus = [0.1, 0.9]
+            head.generator.manual_seed(2)  # the same τ for every difference
+        found = torch.func.functional_call(head, dict(zip(names, values, strict=True)), hidden)
+        several = found if isinstance(found, tuple) else (found,)
+        return tuple(part for part in several if torch.is_tensor(part) and part.requires_grad)
+
+    assert torch.autograd.gradcheck(outputs, (hidden.requires_grad_(), *weights))

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,7 +12,7 @@ from torch_geometric.nn import MeanAggregation
 
 from qpignn.data.matrix import from_scipy
 from qpignn.nn import propagate
-from qpignn.nn.propagate import SparseMatrix, mean_matrix, prepare
+from qpignn.nn.propagate import SparseMatrix, _csr, index_type, mean_matrix, prepare
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 5), st.integers(0, 2**32 - 1))
@@ -83,3 +85,43 @@ def test_wanted_nodes_come_first(sparse: bool) -> None:
         assert torch.equal(graph.features, torch.cat([dense, x[order]], dim=1))  # type: ignore[arg-type]
     assert torch.equal(graph.mean.multiply(x[order]), dense)
     assert torch.equal(graph.mean_for(0).multiply(x[order]), dense[:2])
+
+
+@pytest.mark.parametrize(("size", "bits"), [(0, 32), (2**31 - 1, 32), (2**31, 64), (2**40, 64)])
+def test_indices_have_32_bits_as_long_as_they_fit(size: int, bits: int) -> None:
+    assert np.iinfo(index_type(size)).bits == bits
+    assert np.iinfo(index_type(3, size, 5)).bits == bits
+    assert np.iinfo(index_type(size)).max >= size
+
+
+@pytest.mark.parametrize(("stored", "wanted"), [(2**31 - 1, torch.int32), (2**31, torch.int64)])
+@pytest.mark.parametrize("which", ["entries", "rows", "columns"])
+def test_a_matrix_at_the_edge_of_32_bits(which: str, stored: int, wanted: torch.dtype) -> None:
+    """Its entries, its rows and its columns must each fit; nothing of that size is allocated."""
+    sizes = {"entries": 4, "rows": 3, "columns": 3, which: stored}
+    huge = SimpleNamespace(
+        nnz=sizes["entries"],
+        shape=(sizes["rows"], sizes["columns"]),
+        indptr=np.array([0, 1, sizes["entries"]], dtype=np.int64),
+        indices=np.array([sizes["columns"] - 1], dtype=np.int64),
+    )
+    starts, columns = _csr(huge)
+    assert starts.dtype == columns.dtype == wanted
+    assert starts.tolist() == [0, 1, sizes["entries"]]
+    assert columns.tolist() == [sizes["columns"] - 1]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_means_in_float32_agree_with_float64(weighted: bool) -> None:
+    """At most 60 numbers of size 1 are added up, so 60 roundings of half of 2⁻²³."""
+    draw = torch.Generator().manual_seed(4)
+    edges = torch.randint(0, 30, (2, 600), generator=draw)
+    weight = torch.rand(600, generator=draw) if weighted else None
+    x = torch.rand(30, 3, generator=draw)
+    for transposed in (False, True):
+        single, double = (
+            mean_matrix(edges, weight, 30, dtype=dtype).multiply(x.to(dtype), transposed=transposed)
+            for dtype in (torch.float32, torch.float64)
+        )
+        assert single.dtype == torch.float32
+        torch.testing.assert_close(single.double(), double, rtol=60 * 2**-24, atol=60 * 2**-24)

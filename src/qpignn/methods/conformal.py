@@ -44,6 +44,7 @@ from qpignn.tensors import packed, unpacked
 
 Floats = npt.NDArray[np.float64]
 SCORES = ("cqr", "normalised", "absolute")
+SMALLEST = 1e-150  # half-width: of a net that says one number a node, say
 
 
 class Conformal(IntervalMethod):
@@ -60,8 +61,8 @@ class Conformal(IntervalMethod):
         score: ``cqr`` moves both bounds by one amount, ``normalised`` stretches half-widths by one
             factor, ``absolute`` gives every node the same half-width around its prediction.
         calibration: share of the given nodes that score.
-        groups: calibrate each group by itself: ``degree`` (four bins), ``community``, or the name
-            of an attribute of the graph with one label a node.
+        groups: calibrate each group by itself: ``degree`` (quarters of the graph's nodes),
+            ``community``, or the name of an attribute of the graph with one label a node.
         neighbourhood: divide scores by how badly the method did on fitted nodes nearby, so that
             intervals are wider in difficult neighbourhoods.
 
@@ -193,7 +194,7 @@ class Conformal(IntervalMethod):
         self._residuals = self._residuals_on(data, fitted)
         nodes = scoring.numpy()
         y = data.y.double().numpy()[nodes]
-        labels, self.group_state_ = node_groups(data, self.groups, nodes)
+        labels, self.group_state_ = node_groups(data, self.groups, new=True)
         scale = self._difficulty(data)[nodes]
         self._calibrated_on = len(y)
         self.widenings_: dict[float, dict[str, float]] = {}
@@ -336,5 +337,5 @@ class Conformal(IntervalMethod):
 
 
 def _half(said: Intervals) -> Floats:
-    """Half-widths, never zero."""
-    return np.maximum(said.width / 2, np.finfo(np.float64).tiny)
+    """Half-widths, never so near to zero that a distance divided by one would be infinite."""
+    return np.maximum(said.width / 2, SMALLEST)

@@ -23,9 +23,9 @@ STEADY = 2.0  # a neighbourhood counts as if so many average nodes were in it
 def node_groups(
     data: Data,
     kind: str | None,
-    judged: npt.NDArray[np.bool_] | None = None,
     *,
     state: Any = None,
+    new: bool = False,
 ) -> tuple[Labels, Any]:
     """Return a label for every node, and what must be kept to label other graphs the same way.
 
@@ -33,23 +33,24 @@ def node_groups(
         data: the graph.
         kind: None (all in one), ``degree``, ``community``, a column of categories, or an attribute
             with one label a node.
-        judged: the nodes that decide where degree bins end, when groups are made.
         state: what an earlier call returned, when groups are found again.
+        new: whether groups are made. Their edges must not depend on which nodes score.
     """
     nodes = data.x.shape[0]
     if kind is None:
         return np.full(nodes, "all"), None
     if kind == "degree":
         found = degrees(data).astype(np.float64)
-        if judged is not None:
+        if new:
             shares = np.linspace(0, 1, DEGREE_BINS + 1)[1:-1]
-            state = sorted({float(edge) for edge in np.quantile(found[judged], shares)})
+            # of all nodes: edges between the scoring ones would make those unlike a new one
+            state = sorted({float(edge) for edge in np.quantile(found, shares)})
         low = [0.0, *state]
         names = np.array([f"degree from {edge:g}" for edge in low])
         return names[np.searchsorted(state, found, side="right")], state
     if kind == "community":
         digest = hashlib.sha256(data.edge_index.numpy().tobytes()).hexdigest()
-        if judged is None and state != digest:
+        if not new and state != digest:
             raise SettingError("groups: expected the graph of the fit, got other edges")
         return np.array([f"community {label}" for label in communities(data)]), digest
     coding = data.get("coding")

@@ -148,7 +148,8 @@ class SelfCalibrating(NetMethod):
         if self.target_transform != "auto":
             return [self.target_transform]
         compares = self._calibrates() and self.side == "both" and self.scaling == "standard"
-        heavy = known.min() >= 0 and skew(known) > HEAVY_TAIL
+        # in units of the largest: cubes of 1e200 overflow
+        heavy = 0 <= known.min() < known.max() and skew(known / known.max()) > HEAVY_TAIL
         return ["none", "log1p"] if compares and heavy else ["none"]
 
     def _fit_transformed(

@@ -20,10 +20,11 @@ import torch
 from torch import Tensor
 
 from qpignn.data.matrix import is_sparse, select_rows, to_scipy
+from qpignn.nn.sums import pieces_of, sum_rows
 from qpignn.room import CHUNK, new_tensor, row_chunks
 
-FITS_32_BITS = 2**31
-FEW_ENTRIES = 2**20  # of all members' matrices, for one product to be quicker than several
+LARGEST_32_BITS = 2**31 - 1
+FEW_ENTRIES = 2**20  # or rows, of all members, for one product to be quicker than several
 
 
 class SparseMatrix:
@@ -83,7 +84,7 @@ class SparseMatrix:
             return self._times(dense, transposed)
         if len(dense) == 1:
             return self._times(dense[0], transposed).unsqueeze(0)
-        if len(dense) * len(self.columns) <= FEW_ENTRIES:
+        if len(dense) * max(len(self.columns), *self.shape) <= FEW_ENTRIES:
             product = self._repeated(len(dense))._times(dense.flatten(0, 1), transposed)
             return product.view(len(dense), -1, dense.shape[-1])
         # one by one: what stays in the cache is one member's, not all
@@ -125,42 +126,40 @@ class SparseMatrix:
     def _times(self, dense: Tensor, transposed: bool) -> Tensor:
         scale = None if self.scale is None else self.scale.to(dense.dtype)
         if transposed:
-            return _bag(dense if scale is None else dense * scale, *self._transpose)
-        product = _bag(dense, self.starts, self.columns, self.values)
+            return sum_rows(dense if scale is None else dense * scale, *self._transpose)
+        product = sum_rows(dense, self.starts, self.columns, self.values, self._pieces)
         return product if scale is None else product.mul_(scale)
 
     @cached_property
-    def _transpose(self) -> tuple[Tensor, Tensor, Tensor | None]:
-        """CSR arrays of the transpose, without the scale; made when first asked for."""
+    def _pieces(self) -> tuple[Tensor, Tensor] | None:
+        return pieces_of(self.starts)
+
+    @cached_property
+    def _transpose(
+        self,
+    ) -> tuple[Tensor, Tensor, Tensor | None, tuple[Tensor, Tensor] | None]:
+        """CSR arrays of the transpose and its pieces, without the scale; made when asked for."""
         shown = [None if p is None else p.cpu().numpy() for p in (self.values, self.columns)]
         data = np.ones(len(self.columns), dtype=np.int8) if shown[0] is None else shown[0]
         arrays = (data, shown[1], self.starts.cpu().numpy())
         turned = sp.csr_matrix(arrays, shape=self.shape).T.tocsr()
         values = None if self.values is None else torch.from_numpy(turned.data)
         starts, columns = (part.to(self.device) for part in _csr(turned))
-        return starts, columns, None if values is None else values.to(self.device)
+        values = None if values is None else values.to(self.device)
+        return starts, columns, values, pieces_of(starts)
+
+
+def index_type(*sizes: int) -> type[np.signedinteger[Any]]:
+    """Return what counts up to these sizes: 32 bits where they fit."""
+    return np.int32 if max(sizes) <= LARGEST_32_BITS else np.int64
 
 
 def _csr(matrix: Any) -> tuple[Tensor, Tensor]:
     """Return a SciPy matrix's starts and columns, with 32 bits where they fit."""
-    fits = max(matrix.nnz, *matrix.shape) < FITS_32_BITS
-    index = np.int32 if fits else np.int64
+    index = index_type(matrix.nnz, *matrix.shape)
     arrays = (matrix.indptr, matrix.indices)
     starts, columns = (torch.from_numpy(array.astype(index, copy=False)) for array in arrays)
     return starts, columns
-
-
-def _bag(dense: Tensor, starts: Tensor, columns: Tensor, values: Tensor | None) -> Tensor:
-    """Multiply: for ``embedding_bag``, a sparse product is a bag of weighted rows."""
-    product: Tensor = torch.embedding_bag(
-        dense.contiguous(),
-        columns,
-        starts,
-        mode=0,  # sum
-        per_sample_weights=None if values is None else values.to(dense.dtype),
-        include_last_offset=True,
-    )[0]
-    return product
 
 
 class _Product(torch.autograd.Function):
@@ -292,7 +291,7 @@ def _adjacency(
     edge_index: Tensor, edge_weight: Tensor | None, nodes: int, order: Tensor | None
 ) -> Any:
     """Return a SciPy CSR matrix of the edges, row by row into a node."""
-    index = np.int32 if nodes < FITS_32_BITS else np.int64
+    index = index_type(nodes)
     place = np.arange(nodes, dtype=index)
     if order is not None:
         place[order.numpy()] = np.arange(nodes, dtype=index)

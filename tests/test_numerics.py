@@ -1,0 +1,221 @@
+"""Numbers of any size, and graphs of odd shapes, through every method of the catalog.
+
+Targets are scaled before a net sees them, so their unit changes nothing but the intervals' unit. A
+power of two as the unit rounds nothing at all: intervals must then be the same to the last bit.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from qpignn import Intervals, QpiGNN, check_graph, make_method
+from qpignn.errors import GraphError
+from qpignn.methods.catalog import METHODS
+
+NAMES = (*METHODS, "conformal:sqr", "conformal:qpignn", "ensemble:rqr")
+FEW = {"correction_epochs": 5}
+SETTINGS: dict[str, dict[str, Any]] = {
+    "corrected": FEW,
+    "cfgnn": FEW,
+    "cfgnn_tuned": {**FEW, "trials": 2},
+}
+COLUMNS = ("prediction", "lower", "upper")
+every_method = pytest.mark.parametrize("name", NAMES)
+
+
+def graph(size: float = 1.0, nodes: int = 100, dtype: torch.dtype = torch.float64) -> Data:
+    draw = torch.Generator().manual_seed(0)
+    x = torch.rand(nodes, 4, generator=draw)
+    ends = torch.randint(0, nodes, (2, 2 * nodes), generator=draw)
+    y = torch.sin(3 * x[:, 0]) + 0.1 * torch.rand(nodes, generator=draw)
+    edges = torch.cat([ends, ends.flip(0)], dim=1)
+    return check_graph(Data(x=x, y=(y.double() * size).to(dtype), edge_index=edges))
+
+
+def intervals_of(name: str, data: Data, **settings: Any) -> Intervals:
+    method = make_method(name, epochs=5, **SETTINGS.get(name, {}), **settings)
+    return method.fit(data).predict_interval(data)
+
+
+@cache
+def at_size_one(name: str) -> Intervals:
+    return intervals_of(name, graph())
+
+
+def check_bounds(found: Intervals) -> None:
+    assert np.isfinite(found.width).all()
+    assert (found.width > 0).all()
+    assert (found.lower <= found.prediction).all()
+    assert (found.prediction <= found.upper).all()
+
+
+@every_method
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_intervals_are_in_the_unit_of_the_target(name: str, size: float) -> None:
+    """Powers of ten are rounded: the last bit of a scaled target may differ, and be trained on."""
+    found = intervals_of(name, graph(size))
+    check_bounds(found)
+    for column in COLUMNS:
+        wanted = getattr(at_size_one(name), column)
+        np.testing.assert_allclose(getattr(found, column) / size, wanted, rtol=0, atol=1e-5)
+
+
+@every_method
+@pytest.mark.parametrize("power", [-660, 660])
+def test_powers_of_two_change_no_bit(name: str, power: int) -> None:
+    """2^±660 is about 10^±199: squares and products of two widths are beyond float64."""
+    size = 2.0**power
+    found = intervals_of(name, graph(size))
+    for column in COLUMNS:
+        np.testing.assert_array_equal(
+            getattr(found, column) / size, getattr(at_size_one(name), column)
+        )
+
+
+@pytest.mark.parametrize("settings", [{"score": "normalised"}, {"neighbourhood": True}], ids=str)
+@pytest.mark.parametrize("power", [-400, 400])
+def test_powers_of_two_change_no_bit_of_conformal_scores(
+    settings: dict[str, Any], power: int
+) -> None:
+    plain = intervals_of("conformal:sqr", graph(), **settings)
+    found = intervals_of("conformal:sqr", graph(2.0**power), **settings)
+    np.testing.assert_array_equal(found.upper / 2.0**power, plain.upper)
+
+
+@pytest.mark.parametrize("size", [1e-30, 1e30])
+def test_targets_in_float32(size: float) -> None:
+    found = intervals_of("qpignn", graph(size, dtype=torch.float32))
+    check_bounds(found)
+    wanted = at_size_one("qpignn")
+    # targets were rounded to 24 bits; five epochs of lr 0.01 make little more of it
+    np.testing.assert_allclose(found.upper / size, wanted.upper, rtol=0, atol=1e-5)
+
+
+def heavy(size: float) -> Data:
+    data = graph(nodes=150)
+    draw = torch.Generator().manual_seed(1)
+    data.y = size * torch.exp(2 * torch.randn(150, generator=draw).double() + 2 * data.x[:, 0])
+    return data
+
+
+@pytest.mark.parametrize("power", [-330, 330])
+def test_a_square_root_knows_no_unit(power: int) -> None:
+    found, wanted = (
+        QpiGNN(epochs=30, target_transform="sqrt").fit(data).predict_interval(data)
+        for data in (heavy(4.0**power), heavy(1.0))
+    )
+    np.testing.assert_array_equal(found.lower / 4.0**power, wanted.lower)
+    np.testing.assert_array_equal(found.upper / 4.0**power, wanted.upper)
+
+
+@pytest.mark.parametrize("size", [1e30, 1e200])
+def test_a_heavy_tail_is_seen_at_any_size(size: float) -> None:
+    model = QpiGNN(epochs=30).fit(heavy(size))
+    assert model.y_scaler_.name == "log1p"
+    check_bounds(model.predict_interval(heavy(size)))
+
+
+# ---- columns and targets that do not vary
+
+
+@every_method
+def test_a_constant_column_of_any_value_changes_nothing(name: str) -> None:
+    found = []
+    for constant in (0.1, -1e30):
+        data = graph()
+        data.x = torch.cat([data.x.double(), torch.full((100, 1), constant).double()], dim=1)
+        found.append(intervals_of(name, data))
+    one, other = found
+    np.testing.assert_array_equal(other.lower, one.lower)
+    np.testing.assert_array_equal(other.upper, one.upper)
+
+
+@every_method
+def test_constant_features_give_nodes_without_edges_one_interval(name: str) -> None:
+    data = graph()
+    data.x = torch.full((100, 2), 0.1)
+    data.edge_index = torch.empty(2, 0, dtype=torch.long)
+    found = intervals_of(name, data)
+    check_bounds(found)
+    assert np.ptp(found.lower) <= 1e-6 * found.width[0]
+    assert np.ptp(found.upper) <= 1e-6 * found.width[0]
+
+
+@every_method
+@pytest.mark.parametrize("constant", [0.0, 0.1, 1e30])
+def test_given_targets_that_do_not_vary_are_refused(name: str, constant: float) -> None:
+    """Also where hidden ones do: what is hidden cannot be a reason."""
+    data = graph()
+    given = torch.arange(100) < 50
+    data.y[given] = constant
+    with pytest.raises(GraphError, match="expected targets that vary, got 50 labelled nodes"):
+        make_method(name, epochs=2).fit(data, given)
+
+
+# ---- graphs in pieces, and hubs
+
+
+def side_by_side(one: Data, other: Data) -> Data:
+    shift = one.x.shape[0]
+    edges = torch.cat([one.edge_index, other.edge_index + shift], dim=1)
+    return Data(x=torch.cat([one.x, other.x]), edge_index=edges)
+
+
+@every_method
+def test_parts_that_no_edge_joins_are_strangers(name: str) -> None:
+    data = graph()
+    model = make_method(name, epochs=5, **SETTINGS.get(name, {})).fit(data)
+    other = graph(nodes=40)
+    both = model.predict_interval(side_by_side(data, other))
+    for part, alone in ((slice(0, 100), data), (slice(100, 140), other)):
+        wanted = model.predict_interval(Data(x=alone.x, edge_index=alone.edge_index))
+        # rows of a product may be summed in another order when there are more of them
+        np.testing.assert_allclose(both.lower[part], wanted.lower, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(both.upper[part], wanted.upper, rtol=0, atol=1e-6)
+
+
+def star(leaves: int, dtype: torch.dtype = torch.float32) -> Data:
+    draw = torch.Generator().manual_seed(0)
+    out = torch.arange(1, leaves + 1)
+    hub = torch.zeros_like(out)
+    x = torch.rand(leaves + 1, 2, generator=draw)
+    y = x[:, 0] + 0.1 * torch.rand(leaves + 1, generator=draw)
+    y[200:] = float("nan")
+    edges = torch.stack([torch.cat([out, hub]), torch.cat([hub, out])])
+    return Data(x=x.to(dtype), y=y, edge_index=edges)
+
+
+@pytest.mark.parametrize("batch_size", [None, 64])
+def test_a_hub_of_a_hundred_thousand_neighbours(batch_size: int | None) -> None:
+    """Float32 follows float64: three epochs of lr 0.01 begin at the same weights and masks."""
+    data = star(10**5)
+    found = {}
+    for dtype in ("float32", "float64"):
+        model = QpiGNN(members=1, hidden=4, epochs=3, batch_size=batch_size, dtype=dtype)
+        found[dtype] = model.fit(data).predict_interval(data)
+        check_bounds(found[dtype])
+    for column in COLUMNS:
+        single, double = (getattr(found[dtype], column) for dtype in ("float32", "float64"))
+        np.testing.assert_allclose(single, double, rtol=0, atol=2e-6)
+
+
+def relabelled(data: Data, order: Tensor) -> Data:
+    place = torch.empty_like(order)
+    place[order] = torch.arange(len(order))
+    return Data(x=data.x[order], edge_index=place[data.edge_index])
+
+
+def test_the_place_of_a_hub_among_the_nodes_does_not_matter() -> None:
+    data = star(10**5)
+    model = QpiGNN(members=1, hidden=4, epochs=3).fit(data)
+    order = torch.arange(10**5, -1, -1)
+    found = model.predict_interval(relabelled(data, order))
+    wanted = model.predict_interval(data).select(order.numpy())
+    np.testing.assert_allclose(found.lower, wanted.lower, rtol=0, atol=2e-6)
