@@ -9,6 +9,7 @@ import warnings
 from contextlib import suppress
 from pathlib import Path
 
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -73,3 +74,23 @@ def test_a_footer_without_end(tmp_path: Path) -> None:
     path.write_bytes(whole[:-8] + (2**31 - 1).to_bytes(4, "little") + b"PAR1")
     with within(megabytes=100), pytest.raises(ReadError, match="cannot be read as a table"):
         read_parquet(path)
+
+
+def test_text_that_is_not_utf_8(tmp_path: Path) -> None:
+    """Arrow itself takes the bytes on trust, and stumbles over them only when they are used."""
+    broken = pa.Array.from_buffers(
+        pa.string(), 2, [None, pa.py_buffer(b"\0\0\0\0\1\0\0\0\2\0\0\0"), pa.py_buffer(b"a\xff")]
+    )
+    path = tmp_path / "nodes.parquet"
+    pq.write_table(pa.table({"id": broken, "x": [1.0, 2.0]}), path)
+    with pytest.raises(ReadError, match=r"nodes\.parquet: cannot be read as a table"):
+        read_graph(path, None, target=None)
+
+
+def test_a_description_of_columns_that_names_no_type(tmp_path: Path) -> None:
+    table = pa.Table.from_pandas(pd.DataFrame({"id": [1, 2], "x": [1.0, 2.0]}))
+    notes = table.schema.metadata[b"pandas"].replace(b"float64", b"floay64")
+    path = tmp_path / "nodes.parquet"
+    pq.write_table(table.replace_schema_metadata({b"pandas": notes}), path)
+    with pytest.raises(ReadError, match="floay64"):
+        read_graph(path, None, target=None)

@@ -85,7 +85,7 @@ class ParquetTable:
     def column(self, name: str) -> pd.Series[Any]:
         """Read one column, as it is when the whole file is read."""
         with named_errors(self.path):
-            found = pd.read_parquet(self.path, columns=[name])[name]
+            found = _frame(pq.read_table(self.path, columns=[name]))[name]
         found = found.reset_index(drop=True)
         return found.where(found.notna(), np.nan) if name in self.truths else found
 
@@ -93,7 +93,7 @@ class ParquetTable:
         """Read some columns, so many rows at once."""
         with named_errors(self.path), pq.ParquetFile(self.path) as file:
             for batch in file.iter_batches(rows, columns=list(columns)):
-                piece = pa.Table.from_batches([batch]).to_pandas().reset_index(drop=True)
+                piece = _frame(pa.Table.from_batches([batch])).reset_index(drop=True)
                 for name in self.truths & set(columns):
                     piece[name] = piece[name].where(piece[name].notna(), np.nan)
                 yield piece
@@ -275,7 +275,14 @@ def read_parquet(path: Path, rows: int | None = None) -> pd.DataFrame:
                 f"expected a table that fits into memory, got {told.num_rows:,} rows of "
                 f"{told.num_columns:,} columns"
             )
-        return pd.read_parquet(path)
+        return _frame(pq.read_table(path))
+
+
+def _frame(table: pa.Table) -> pd.DataFrame:
+    """Return a table for pandas; text that is not UTF-8 raises here, not where it is first used."""
+    table.validate(full=True)
+    found: pd.DataFrame = table.to_pandas()
+    return found
 
 
 def check_unpacked(path: Path) -> None:
@@ -384,6 +391,8 @@ def named_errors(path: Path, encoding: str = "utf-8") -> Iterator[None]:
             f"encoding='latin-1'"
         ) from error
     except LookupError as error:
+        if isinstance(error, KeyError | IndexError):  # what a description names is not there
+            raise ReadError(f"{path}: cannot be read as a table: no {error}") from error
         raise ReadError(f"{path}: {error}; a common one is encoding='utf-8'") from error
     except pd.errors.EmptyDataError as error:
         raise ReadError(
@@ -395,5 +404,8 @@ def named_errors(path: Path, encoding: str = "utf-8") -> Iterator[None]:
         raise ReadError(
             f"{path}: expected rows as long as the header line, got longer ones"
         ) from error
-    except (ValueError, OSError, EOFError, zlib.error, pa.ArrowException) as error:
+    except (
+        *(ValueError, TypeError, AttributeError),  # a damaged description of columns
+        *(OSError, EOFError, zlib.error, pa.ArrowException),
+    ) as error:
         raise ReadError(f"{path}: cannot be read as a table: {error}") from error
