@@ -18,23 +18,20 @@ import time
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import torch
 
-import qpignn.data.catalog
-import qpignn.data.convert
-import qpignn.data.readers
-import qpignn.experiments.plan
-import qpignn.experiments.run
-import qpignn.methods.fits
-import qpignn.reports.content
-import qpignn.reports.paper
-import qpignn.reports.pictures
 from faults.steps import Fault, Steps
 from qpignn.cli import main
 
+for late in (  # commands import what they need when they are called: here it is there already
+    *("data.catalog", "data.convert", "data.readers", "experiments.plan", "experiments.run"),
+    *("methods.fits", "reports.content", "reports.paper", "reports.pictures"),
+):
+    import_module(f"qpignn.{late}")
 torch.set_num_threads(1)
 gc.freeze()  # what is imported stays as it is, so children share its memory
 CRASHED = 70

@@ -15,7 +15,7 @@ from pathlib import Path
 from faults.forks import Child, exit_code
 from faults.places import PAPER, PLACES, TABLES, Pieces, Place, fit_words, tables
 from faults.steps import Fault
-from faults.trials import Bench, Broken, Tally, one_line_of_ours
+from faults.trials import Bench, BrokenError, Tally, one_line_of_ours
 
 Work = Callable[[], int]
 TWO_SEEDS = fit_words(), fit_words("--seed", 3)
@@ -74,14 +74,16 @@ class PairBench(Bench):
         for ended in (first.end(), second.end()):
             code = ended.answer if ended.code == 0 else ended.code
             if code not in (0, 2) or (code == 2 and not one_line_of_ours(ended.err)):
-                raise Broken(f"one ends with {code}: {ended.err[-1500:]}")
+                raise BrokenError(f"one ends with {code}: {ended.err[-1500:]}")
             codes.append(code)
         if codes == [2, 2]:
-            raise Broken("both ended with an error")
+            raise BrokenError("both ended with an error")
         found = self._look()
         wanted = [self.new] * (codes[0] == 0) + [self.other] * (codes[1] == 0)
         if found not in wanted:
-            raise Broken(f"codes {codes}, and afterwards neither result is there whole: {found}")
+            raise BrokenError(
+                f"codes {codes}, and afterwards neither result is there whole: {found}"
+            )
         return "both ended well, one whole" if codes == [0, 0] else "one named error, one whole"
 
     def _later(self, seconds: float) -> Work:
@@ -97,7 +99,7 @@ def try_pair(name: str, base: Path, *, seed: int, times: int = 12) -> Tally:
     tally, draw = Tally(name), random.Random(f"{seed} {name}")
     try:
         bench = PairBench(*PAIRS[name], base)
-    except Broken as error:
+    except BrokenError as error:
         tally.broken.append(f"{name}: {error}")
         return tally
     for turn in range(times):

@@ -6,11 +6,12 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import matplotlib.image
 import torch
 
 from faults.forks import exit_code
@@ -20,6 +21,7 @@ from qpignn.cli.ending import told
 from qpignn.data.mapped import KINDS, open_graph, read_description
 from qpignn.data.sources.files import fetch, find
 from qpignn.errors import QpignnError
+from qpignn.experiments.cell import Cell, grid
 from qpignn.experiments.plan import make_plan, shared_cells
 from qpignn.experiments.store import Store
 from qpignn.methods.catalog import load_method
@@ -29,6 +31,7 @@ from qpignn.paper import find_spec
 Pieces = dict[str, str]
 """What a reader finds, by name: a digest, :data:`NONE`, or :data:`REFUSED`."""
 MINUTE = re.compile(rb"\d{4}-\d\d-\d\d \d\d:\d\d UTC")
+SALT = "the same names in every picture"  # else matplotlib makes up others for each
 NONE, REFUSED = "nothing", "named error"
 SMALL = ("--epochs", 2, "--set", "members=5", "--set", "hidden=4", "--checkpoint-every", 0)
 TABLES = ("--nodes", "nodes.csv", "--edges", "edges.csv", "--target", "pollution")
@@ -71,7 +74,7 @@ def command_place(
     *more: object,
     keeps: tuple[str, ...] = (),
 ) -> Place:
-    """Return a place that is a command; ``more`` are the words that are added when it is repeated."""
+    """Return a place that is a command; ``more`` are words that are added when it is repeated."""
 
     def run() -> int:
         return exit_code(*words)
@@ -153,7 +156,9 @@ def saved() -> Pieces:
 def converted() -> Pieces:
     def numbers() -> bytes:
         data = open_graph("g")
-        for name, known in read_description(Path("g")).files.items():  # sizes are compared by opening, digests only here
+        for name, known in read_description(
+            Path("g")
+        ).files.items():  # sizes are compared by opening, digests only here
             content = Path("g", name).read_bytes()
             assert hashlib.sha256(content).hexdigest() == known["sha256"], f"{name}: other bytes"
         return repr([(name, data[name].tolist()) for name in KINDS if name in data]).encode()
@@ -161,23 +166,24 @@ def converted() -> Pieces:
     return {"graph": read(Path("g"), numbers)}
 
 
-def stored() -> Pieces:
-    """Look at rows; seconds and megabytes differ between runs."""
-    cells = shared_cells([make_plan(find_spec("new.py"), "corrected")])
-    rows = Store("r.sqlite").get(cells) if Path("r.sqlite").exists() else {}
+def rows(cells: Sequence[Cell]) -> Pieces:
+    """Look at rows of the results file; seconds and megabytes differ between runs."""
+    known = Store("r.sqlite").get(cells) if Path("r.sqlite").exists() else {}
     found = {}
     for cell in cells:
-        row = rows.get(cell.key())
+        row = known.get(cell.key())
         told = {k: v for k, v in (row or {}).items() if k not in ("fit_seconds", "peak_mb")}
         found[f"row {cell.seed}"] = NONE if row is None else digest(json.dumps(told).encode())
     return found
 
 
+def compared() -> Pieces:
+    return rows(grid(["basic"], ["sqr"], 3, settings={"epochs": 2}))
+
+
 def written() -> Pieces:
     """Look at rows, tables and pictures; a picture must open."""
-    import matplotlib.image
-
-    found = stored()
+    found = rows(shared_cells([make_plan(find_spec("new.py"), "corrected")]))
     for suffix in ("md", "tex", "json", "svg"):
         found[suffix] = file(f"to/small.corrected.{suffix}")
     picture = Path("to/small.corrected.png")
@@ -246,6 +252,10 @@ def save_model(seed: int) -> None:
 
 
 PAPER: Any = ("paper", "run", "new.py", "--out", "r.sqlite", "--to", "to")
+COMPARE: Any = (
+    *("compare", "--datasets", "basic", "--methods", "sqr", "--epochs", 2),
+    *("--out", "r.sqlite"),
+)
 PLACES = {
     place.name: place
     for place in (
@@ -276,6 +286,13 @@ PLACES = {
             "convert over a graph", older_graph, ("convert", *TABLES, "--out", "g"), converted
         ),
         command_place("paper run", older_rows, PAPER, written, keeps=("row",)),
+        command_place(
+            "compare",
+            lambda: done(*COMPARE, "--seeds", 1),
+            (*COMPARE, "--seeds", 3),
+            compared,
+            keeps=("row",),
+        ),
         call_place("download", lambda: None, lambda: fetch(Served.file()), downloaded),
     )
 }

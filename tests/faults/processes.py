@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 from faults.forks import Ended
-from faults.places import PAPER, SPEC, Place, exit_code, older_rows, written
-from faults.trials import Bench, Broken, Tally
+from faults.places import PAPER, SALT, SPEC, Place, exit_code, older_rows, written
+from faults.trials import Bench, BrokenError, Tally
 
 TWO_JOBS = (*PAPER, "--jobs", 2)
 PATIENCE = 20  # seconds that processes have to notice that they are alone
@@ -21,6 +21,7 @@ PATIENCE = 20  # seconds that processes have to notice that they are alone
 
 def more_rows() -> None:
     older_rows()
+    Path("matplotlibrc").write_text(f"svg.hashsalt: {SALT}\n")
     Path("new.py").write_text(SPEC.format(seeds=8, picture="scatter"))
 
 
@@ -50,10 +51,10 @@ class TwoJobs(Bench):
         os.chdir(self.room)
         begun = time.monotonic()
         if command_line(*TWO_JOBS).wait() != 0:
-            raise Broken("an uninterrupted run fails")
+            raise BrokenError("an uninterrupted run fails")
         self.seconds = time.monotonic() - begun
         if self._look() != self.new:
-            raise Broken("two jobs give something else than one")
+            raise BrokenError("two jobs give something else than one")
 
     def killed(self, seconds: float, *, all_of_them: bool) -> str:
         """Kill it after some seconds: all processes, or only the first."""
@@ -77,7 +78,7 @@ class TwoJobs(Bench):
             if time.monotonic() > until:
                 for pid in left:
                     os.kill(pid, signal.SIGKILL)
-                raise Broken(f"{len(left)} processes go on although the first was killed")
+                raise BrokenError(f"{len(left)} processes go on although the first was killed")
             time.sleep(0.05)
 
 
@@ -99,7 +100,7 @@ def try_two_jobs(base: Path, *, seed: int, times: int = 6) -> Tally:
     tally, draw = Tally("paper run --jobs 2"), random.Random(f"{seed} two jobs")
     try:
         bench = TwoJobs(base)
-    except Broken as error:
+    except BrokenError as error:
         tally.broken.append(str(error))
         return tally
     for turn in range(times):  # the beginning is Python's own; one kill in each part of the rest
@@ -110,5 +111,3 @@ def try_two_jobs(base: Path, *, seed: int, times: int = 6) -> Tally:
             lambda after=after, turn=turn: bench.killed(after, all_of_them=turn % 2 == 1),  # type: ignore[misc]
         )
     return tally
-
-

@@ -19,19 +19,16 @@ import time
 from collections import Counter
 from pathlib import Path
 
-# pictures without their date, one thread, and lines that are not wrapped
-os.environ |= {"SOURCE_DATE_EPOCH": "0", "OMP_NUM_THREADS": "1", "COLUMNS": "200"}
 sys.path[:0] = [str(Path(__file__).resolve().parent.parent)]
 
 import matplotlib as mpl
 
 from faults.pairs import PAIRS, try_pair
-from faults.places import PLACES
+from faults.places import PLACES, SALT
 from faults.processes import try_two_jobs
 from faults.served import serving
 from faults.trials import Tally, try_place
 
-mpl.rcParams["svg.hashsalt"] = "the same names in every picture"
 TWO_JOBS = "paper run --jobs 2"
 ALL = (TWO_JOBS, *PLACES, *PAIRS)
 """The longest first, so that processes end at about the same time."""
@@ -70,6 +67,8 @@ def try_all(names: list[str], base: Path, seed: int, jobs: int, **much: int) -> 
             tallies[name] = Tally(name, broken=[f"{name}: the trials ended with {status}"])
             if told.is_file():
                 tallies[name] = Tally(**json.loads(told.read_text()))
+            tried_there, broken = tallies[name].faults, tallies[name].broken
+            print(f"{name}: {sum(tried_there.values())} tried, {len(broken)} failed", flush=True)
     finally:
         for pid in running:
             os.kill(pid, signal.SIGKILL)
@@ -123,6 +122,8 @@ def main() -> int:
     unknown = [name for name in names if name not in ALL]
     if unknown:
         words.error(f"unknown places {', '.join(unknown)}; known are {', '.join(ALL)}")
+    os.environ |= {"SOURCE_DATE_EPOCH": "0", "COLUMNS": "200"}  # pictures without dates; long lines
+    mpl.rcParams["svg.hashsalt"] = SALT
     print(f"faults at {len(names)} places, seed {asked.seed}", flush=True)
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="qpignn-faults-", dir=quick_disk()) as base:

@@ -49,7 +49,7 @@ class Fault:
     def concerns(self, step: str) -> bool:
         """Whether a step is one that such a fault can strike."""
         kinds = {"full": NEEDS_ROOM, "denied": NEEDS_RIGHT}.get(self.kind)
-        return kinds is None or step.split()[0] in kinds
+        return kinds is None or step.partition(" ")[0] in kinds
 
 
 @dataclass
@@ -160,9 +160,7 @@ def _counted_open(steps: Steps) -> Callable[..., Any]:
             steps.step("write", self.fileno())
             return super().write(content)
 
-    def opened(
-        file: Any, mode: str = "r", buffering: int = -1, *words: Any, **options: Any
-    ) -> Any:
+    def opened(file: Any, mode: str = "r", buffering: int = -1, *words: Any, **options: Any) -> Any:
         if not set(mode) & set("wxa+") or isinstance(file, int) or not steps.concerned(file):
             return plain(file, mode, buffering, *words, **options)
         opener = options.pop("opener", None)

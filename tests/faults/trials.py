@@ -26,7 +26,7 @@ LIMITS = (0, 64, 600, 1500, 3000, 4096, 6000, 10_000, 40_000)
 OURS = re.compile(r"^error: .*(expected|could not be downloaded)", re.MULTILINE)
 
 
-class Broken(Exception):
+class BrokenError(Exception):
     """A fault did what it must not do."""
 
 
@@ -42,10 +42,10 @@ class Tally:
 
     def count(self, fault: str, trial: Callable[[], str]) -> None:
         """Make a trial, and remember how it ended."""
-        self.faults[fault.split()[0]] += 1
+        self.faults[fault.partition(" ")[0]] += 1
         try:
             self.outcomes[trial()] += 1
-        except Broken as error:
+        except BrokenError as error:
             self.broken.append(f"{self.place}, {fault}: {error}")
 
 
@@ -63,7 +63,9 @@ class Bench:
         self.steps, self.seconds = whole.steps, whole.seconds
         self.new: Pieces = self._look()
         if self.new == self.old:
-            raise Broken("an uninterrupted run changed nothing, so no trial could tell anything")
+            raise BrokenError(
+                "an uninterrupted run changed nothing, so no trial could tell anything"
+            )
 
     def trial(self, fault: Fault, kill_after: float | None = None) -> str:
         """Return how a fault ended, in words; raise where it did harm."""
@@ -76,13 +78,15 @@ class Bench:
         code = ended.answer if ended.code == 0 else ended.code
         then = in_child(self._at(self._look_and_repeat), self.room)
         if then.code:
-            raise Broken(f"reading, or repeating it, ends with {then.code}: {then.err[-1500:]}")
+            raise BrokenError(
+                f"reading, or repeating it, ends with {then.code}: {then.err[-1500:]}"
+            )
         found, repeated, after = then.answer
         self._check(code, ended.err, found)
         if repeated:
-            raise Broken(f"repeating it ends with {repeated}: {then.err[-1500:]}")
+            raise BrokenError(f"repeating it ends with {repeated}: {then.err[-1500:]}")
         if after != self.new:
-            raise Broken(f"repeated, it gives {_difference(after, self.new)}")
+            raise BrokenError(f"repeated, it gives {_difference(after, self.new)}")
         return _in_words(code, found, self.old, self.new)
 
     def _look_and_repeat(self) -> tuple[Pieces, int, Pieces]:
@@ -101,13 +105,13 @@ class Bench:
                 if value not in (self.old[name], self.new[name], REFUSED)
             }
             if strange:
-                raise Broken(f"a reader finds neither the old nor the new: {strange}")
+                raise BrokenError(f"a reader finds neither the old nor the new: {strange}")
         elif code == 0:
             if found != self.new:
-                raise Broken(f"it said it went well, but gave {_difference(found, self.new)}")
+                raise BrokenError(f"it said it went well, but gave {_difference(found, self.new)}")
         elif code == 2:
             if not one_line_of_ours(err):
-                raise Broken(f"expected one line of ours, got {err!r}")
+                raise BrokenError(f"expected one line of ours, got {err!r}")
             keeps = self.place.keeps
             lost = {
                 name: value
@@ -117,14 +121,14 @@ class Bench:
                 and not (keeps and name.startswith(keeps) and value == self.new[name])
             }
             if lost:
-                raise Broken(f"it failed, but changed {_difference(found, self.old)}; {err!r}")
+                raise BrokenError(f"it failed, but changed {_difference(found, self.old)}; {err!r}")
         else:
-            raise Broken(f"exit code {code}: {err[-1500:]}")
+            raise BrokenError(f"exit code {code}: {err[-1500:]}")
 
     def _look(self) -> Pieces:
         ended = in_child(self._at(self.place.look), self.room)
         if ended.code:
-            raise Broken(f"reading ends with {ended.code}: {ended.err[-1500:]}")
+            raise BrokenError(f"reading ends with {ended.code}: {ended.err[-1500:]}")
         pieces: Pieces = ended.answer
         return pieces
 
@@ -138,7 +142,7 @@ class Bench:
     @staticmethod
     def _well(ended: Ended, what: str) -> None:
         if ended.code or ended.answer:
-            raise Broken(f"{what} ends with {ended.answer or ended.code}: {ended.err[-1500:]}")
+            raise BrokenError(f"{what} ends with {ended.answer or ended.code}: {ended.err[-1500:]}")
 
 
 def one_line_of_ours(err: str) -> bool:
@@ -169,19 +173,15 @@ def faults_of(
         yield f"timed kill after {seconds:.4f} s", Fault(), seconds
 
 
-def try_place(
-    place: Place, base: Path, *, seed: int, timed: int = 15, most: int = 10_000
-) -> Tally:
+def try_place(place: Place, base: Path, *, seed: int, timed: int = 15, most: int = 10_000) -> Tally:
     """Make all trials at a place."""
     tally, draw = Tally(place.name), random.Random(f"{seed} {place.name}")
     try:
         bench = Bench(place, base)
-    except Broken as error:
+    except BrokenError as error:
         tally.broken.append(f"{place.name}: {error}")
         return tally
-    for name, fault, kill_after in faults_of(
-        bench, ("kill", "full", "denied"), draw, timed, most
-    ):
+    for name, fault, kill_after in faults_of(bench, ("kill", "full", "denied"), draw, timed, most):
         tally.count(name, lambda f=fault, k=kill_after: bench.trial(f, k))  # type: ignore[misc]
     return tally
 
