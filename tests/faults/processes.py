@@ -16,7 +16,7 @@ from faults.places import PAPER, SALT, SPEC, Place, exit_code, older_rows, writt
 from faults.trials import Bench, BrokenError, Tally
 
 TWO_JOBS = (*PAPER, "--jobs", 2)
-PATIENCE = 20  # seconds that processes have to notice that they are alone
+PATIENCE = 60  # seconds that processes have to notice that they are alone
 
 
 def more_rows() -> None:

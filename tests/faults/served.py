@@ -50,9 +50,12 @@ class Slow(BaseHTTPRequestHandler):
 def serving(cache: Path) -> Iterator[None]:
     """Serve the file on this machine, and let downloads go to a cache of their own."""
     service = ThreadingHTTPServer(("127.0.0.1", 0), Slow)
+    service.timeout, parent = 1, os.getpid()
     pid = os.fork()
     if not pid:
-        service.serve_forever()
+        while os.getppid() == parent:  # it does not outlive who asks
+            service.handle_request()
+        os._exit(0)
     Served.url = f"http://127.0.0.1:{service.server_port}/a.csv"
     service.server_close()
     os.environ[CACHE_DIR] = str(cache)

@@ -35,7 +35,7 @@ class Store:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         try:
             with closing(self._connect()) as connection:
-                connection.execute(TABLE)
+                self._create(connection)
                 connection.execute("SELECT key, cell, row, version FROM results LIMIT 1")
         except sqlite3.Error as error:
             raise ReadError(
@@ -71,10 +71,19 @@ class Store:
             with closing(self._connect()) as connection:
                 yield connection
         except sqlite3.Error as error:
-            raise WriteError(
-                f"{self.path}: expected a results file to read and write, got {error}; free some "
-                f"room on the disk, or name another file"
-            ) from error
+            raise self._unusable(error) from error
+
+    def _create(self, connection: sqlite3.Connection) -> None:
+        try:
+            connection.execute(TABLE)
+        except sqlite3.OperationalError as error:  # no room, no right; a strange file is another
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: sqlite3.Error) -> WriteError:
+        return WriteError(
+            f"{self.path}: expected a results file to read and write, got {error}; free some room "
+            f"on the disk, or name another file"
+        )
 
     def _connect(self) -> sqlite3.Connection:
         # no write-ahead log: two processes that switch a new file to it at once do not wait for
