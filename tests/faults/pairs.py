@@ -10,6 +10,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from faults.forks import Child, exit_code
@@ -106,6 +107,6 @@ def try_pair(name: str, base: Path, *, seed: int, times: int = 12) -> Tally:
         late = draw.uniform(0, bench.seconds) if turn % 3 == 0 else draw.uniform(0, 0.05)
         tally.count(
             f"pair {turn}, the second {late:.4f} s later",
-            lambda turn=turn, late=late: bench.meet(turn, late),  # type: ignore[misc]
+            partial(bench.meet, turn, late),
         )
     return tally

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
 from faults.forks import Ended
@@ -56,11 +57,16 @@ class TwoJobs(Bench):
         if self._look() != self.new:
             raise BrokenError("two jobs give something else than one")
 
-    def killed(self, seconds: float, *, all_of_them: bool) -> str:
-        """Kill it after some seconds: all processes, or only the first."""
+    def killed(self, seconds: float, *, all_of_them: bool, first_row: bool) -> str:
+        """Kill it after some seconds, maybe from the first row on: all processes, or the first."""
         self.fresh()
         os.chdir(self.room)
+        before = Path("r.sqlite").stat().st_mtime_ns
         with command_line(*TWO_JOBS) as process:
+            while first_row and Path("r.sqlite").stat().st_mtime_ns == before:
+                if process.poll() is not None:
+                    break
+                time.sleep(0.001)
             time.sleep(seconds)
             if all_of_them:
                 os.killpg(process.pid, signal.SIGKILL)
@@ -103,11 +109,12 @@ def try_two_jobs(base: Path, *, seed: int, times: int = 6) -> Tally:
     except BrokenError as error:
         tally.broken.append(str(error))
         return tally
-    for turn in range(times):  # the beginning is Python's own; one kill in each part of the rest
-        after = bench.seconds * (0.3 + 0.7 * (turn + draw.random()) / times)
-        whom = "all" if turn % 2 else "the first"
+    for turn in range(times):  # by turns at any time, and while rows and tables are written
+        rows, every = turn % 2 == 1, turn % 4 > 1
+        after = draw.uniform(0, 0.5) if rows else draw.uniform(0.2, 1) * bench.seconds
+        name = f"timed kill of {'all' if every else 'the first'}, {after:.3f} s after the "
         tally.count(
-            f"timed kill of {whom} after {after:.3f} s",
-            lambda after=after, turn=turn: bench.killed(after, all_of_them=turn % 2 == 1),  # type: ignore[misc]
+            name + ("first row" if rows else "beginning"),
+            partial(bench.killed, after, all_of_them=every, first_row=rows),
         )
     return tally

@@ -10,7 +10,7 @@ from faults.steps import Fault
 from faults.trials import Tally, one_line_of_ours
 
 HERE = Path(__file__).parent
-REAL = ("save", "predict", "fit over a fit", "convert over a graph", "download", "two conversions")
+REAL = ("fit over a fit", "convert over a graph", "download", "two conversions")
 # a place whose writer opens the real name: every fault within it must be found
 PROGRAM = f"""
 import os, sys

@@ -14,6 +14,7 @@ import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,8 @@ class Bench:
     def __init__(self, place: Place, base: Path) -> None:
         self.place, self.room, self.template = place, base / "room", base / "template"
         self.room.mkdir(parents=True)
-        self._well(in_child(self._at(place.prepare), self.room), "making it ready")
+        ready = in_child(self._at(place.prepare), self.room)
+        self._well(Ended(ready.code, ready.err), "making it ready")
         shutil.copytree(self.room, self.template)
         self.old: Pieces = self._look()
         whole = in_child(self._at(place.run), self.room)
@@ -182,7 +184,7 @@ def try_place(place: Place, base: Path, *, seed: int, timed: int = 15, most: int
         tally.broken.append(f"{place.name}: {error}")
         return tally
     for name, fault, kill_after in faults_of(bench, ("kill", "full", "denied"), draw, timed, most):
-        tally.count(name, lambda f=fault, k=kill_after: bench.trial(f, k))  # type: ignore[misc]
+        tally.count(name, partial(bench.trial, fault, kill_after))
     return tally
 
 
