@@ -267,6 +267,16 @@ def test_a_reader_that_goes_away_ends_it_silently(words: tuple[str, ...]) -> Non
         assert process.wait() == 141
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_a_full_disk_behind_standard_output_is_told_in_one_line() -> None:
+    words = [sys.executable, "-m", "qpignn", "paper", "list"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: expected room for what is written, got OSError: [Errno 28]")
+
+
 # --- Ctrl-C ---
 
 

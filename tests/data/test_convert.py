@@ -408,14 +408,19 @@ convert_graph(*sys.argv[1:], target="t")
 """
 
 
-def test_a_killed_conversion_does_not_open_and_can_be_run_again(tmp_path: Path) -> None:
+def test_a_killed_conversion_leaves_the_older_graph_and_can_be_run_again(tmp_path: Path) -> None:
     paths = many_edges(tmp_path, 1000)
     folder = tmp_path / "g"
-    convert_graph(*paths, folder, target="t")
     assert run(KILLED, *paths, folder).returncode == -9
     assert (folder / "unfinished").is_dir()
     with pytest.raises(ReadError, match=r"one without mapped.json .a conversion that did not fini"):
         open_graph(folder)
+    older = many_edges(tmp_path, 50, nodes=40)
+    convert_graph(*older, folder, target="t")
+    before = open_graph(folder).edge_index
+    paths = many_edges(tmp_path, 1000)
+    assert run(KILLED, *paths, folder).returncode == -9
+    assert torch.equal(open_graph(folder).edge_index, before)
     convert_graph(*paths, folder, target="t")
     assert_same(open_graph(folder), read_graph(*paths, target="t"))
     assert not (folder / "unfinished").exists()

@@ -16,6 +16,7 @@ from qpignn import example_tables, from_frames
 from qpignn.data.graph import simple_edges
 from qpignn.data.mapped import digest_of, open_graph, read_description, write_graph
 from qpignn.errors import GraphError, ReadError, SettingError
+from qpignn.files import held
 
 
 @pytest.fixture
@@ -218,3 +219,17 @@ def test_sparse_features_are_refused(stations: Data, tmp_path: Path) -> None:
     with pytest.raises(GraphError, match="expected dense features to write"):
         write_graph(tmp_path / "g", stations)
     assert not (tmp_path / "g").exists()
+
+
+def test_a_folder_that_another_process_converts_into_is_refused(
+    stations: Data, folder: Path
+) -> None:
+    (folder / "unfinished").mkdir()
+    with (
+        held(folder / "unfinished"),
+        pytest.raises(SettingError, match="another process is converting into; wait for its end"),
+    ):
+        write_graph(folder, stations)
+    assert torch.equal(open_graph(folder).x, stations.x)
+    write_graph(folder, stations)
+    assert not (folder / "unfinished").exists()

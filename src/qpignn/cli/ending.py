@@ -18,6 +18,7 @@ import typer
 
 from qpignn.cli.output import printable, speaks
 from qpignn.errors import QpignnError, RankError
+from qpignn.files import NO_ROOM
 
 MISTAKE, BUG, INTERRUPTED, PIPE = 2, 1, 130, 141
 debugging: ContextVar[bool] = ContextVar("debugging", default=False)
@@ -55,7 +56,7 @@ def told(error: BaseException) -> tuple[str, int]:
     if isinstance(error, RankError):
         return f"error: {error}", BUG
     if isinstance(error, QpignnError | OSError):  # a full disk, a read-only folder: not a bug
-        return f"error: {error}", MISTAKE
+        return f"error: {_full(error) or error}", MISTAKE
     if _no_memory(error):
         return (
             f"error: expected enough memory, got none left ({_line(error)}); end other programs, "
@@ -65,6 +66,16 @@ def told(error: BaseException) -> tuple[str, int]:
     return (
         f"error: this is a bug in qpignn: {_line(error)}; run again with --debug and report it"
     ), BUG
+
+
+def _full(error: BaseException) -> str | None:
+    """Say what to do about a full disk where no error of ours does: behind standard output."""
+    if isinstance(error, QpignnError) or getattr(error, "errno", None) not in NO_ROOM:
+        return None
+    return (
+        f"expected room for what is written, got {_line(error)}; free some room on the disk, or "
+        f"write elsewhere"
+    )
 
 
 def _no_memory(error: BaseException) -> bool:

@@ -22,7 +22,7 @@ from qpignn.cli.output import (
     settings_of,
     speaks,
 )
-from qpignn.errors import SettingError, listed
+from qpignn.errors import SettingError, WriteError, listed
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,7 +107,6 @@ def fit(
     from qpignn.data.structure import overview
     from qpignn.data.views import hide_targets
     from qpignn.methods.fits import Fit, save_fit
-    from qpignn.training.checkpoint import clear_checkpoints
 
     check_output(out, folder=True)
     given_split = split if graph is None else _split_of(graph)
@@ -147,7 +146,7 @@ def fit(
         return
     with _told_to_resume(kept):
         save_fit(out, Fit(model, data, table, origin))
-    clear_checkpoints(kept)
+    _clear(kept)
     decided = _decided(model)
     report: dict[str, Any] = {
         "folder": str(out),
@@ -272,6 +271,16 @@ def _fit_kept(
             say(f"fitting on {ranks.size()} ranks")
         with checkpoints(folder, fit_key(model, data), every, writes=speaks(), tell=say):
             model.fit(data)
+
+
+def _clear(folder: Path) -> None:
+    """Remove checkpoints that nobody needs any more; the fit is saved, so it has not failed."""
+    from qpignn.training.checkpoint import clear_checkpoints
+
+    try:
+        clear_checkpoints(folder)
+    except WriteError as error:
+        say(f"warning: the fit is saved, but its checkpoint could not be removed ({error})")
 
 
 @contextmanager

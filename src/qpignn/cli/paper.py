@@ -149,7 +149,7 @@ def _rows(plans: Sequence[Plan], out: Path | None) -> dict[str, dict[str, Any]]:
 
 
 def _write(plans: Sequence[Plan], rows: dict[str, dict[str, Any]], to: Path) -> list[Path]:
-    from qpignn.files import replace_file
+    from qpignn.files import replace_file, together
     from qpignn.reports.figures import save_figure
     from qpignn.reports.paper import difference_table, frame_of, make_table
     from qpignn.reports.pictures import draw
@@ -165,11 +165,12 @@ def _write(plans: Sequence[Plan], rows: dict[str, dict[str, Any]], to: Path) -> 
         tables = {start: make_table(plan, frame)}
         if plan.spec.facts:
             tables[f"{start}.against-paper"] = difference_table(plan, frame)
-        for stem, table in tables.items():
-            for form, suffix in (("md", "md"), ("latex", "tex"), ("json", "json")):
-                written.append(to / f"{stem}.{suffix}")
-                replace_file(written[-1], FORMATS[form](table).encode())
-        for suffix in ("png", "svg") if plan.spec.picture else ():
-            written.append(to / f"{start}.{suffix}")
-            save_figure(draw(plan, frame), written[-1])
+        with together():
+            for stem, table in tables.items():
+                for form, suffix in (("md", "md"), ("latex", "tex"), ("json", "json")):
+                    written.append(to / f"{stem}.{suffix}")
+                    replace_file(written[-1], FORMATS[form](table).encode())
+            for suffix in ("png", "svg") if plan.spec.picture else ():
+                written.append(to / f"{start}.{suffix}")
+                save_figure(draw(plan, frame), written[-1])
     return written

@@ -44,8 +44,8 @@ def convert_graph(
 ) -> Description:
     """Turn node and edge files into a folder for :func:`qpignn.data.mapped.open_graph`.
 
-    The folder opens only once it is complete. An older graph in it is taken away as soon as the
-    files' headers are found to be in order; what an interrupted conversion left is cleaned up.
+    An older graph in the folder stays until the new one is complete, and is then exchanged, so
+    there must be room for both; what an interrupted conversion left is cleaned up.
 
     Args:
         nodes, edges: ``.csv``, ``.tsv`` (maybe gzipped) or ``.parquet``; ``edges=None`` for none.

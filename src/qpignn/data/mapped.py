@@ -10,7 +10,6 @@ import hashlib
 import json
 import math
 import mmap
-import os
 import re
 import shutil
 import sys
@@ -32,7 +31,7 @@ from qpignn.data.graph import MASKS, check_graph, simple_edges
 from qpignn.data.matrix import is_sparse
 from qpignn.data.tables import read_parquet
 from qpignn.errors import GraphError, ReadError, SettingError, listed
-from qpignn.files import as_path, read_json, replace_file, writing
+from qpignn.files import as_path, held, read_json, together, writing
 
 FORMAT = 1
 DESCRIPTION, IDS, UNFINISHED = "mapped.json", "ids.parquet", "unfinished"
@@ -46,6 +45,7 @@ KINDS = {
     **dict.fromkeys(MASKS, ("|b1",)),
 }
 """The arrays there may be, and the types each may have."""
+NAMES = (IDS, *(f"{name}.npy" for name in KINDS))
 HEADER = re.compile(
     r"\{'descr': '([<|]\w\d)', 'fortran_order': False, 'shape': \((\d{1,19}), ?(\d{0,19})\), \} *\n"
 )
@@ -115,7 +115,8 @@ def open_graph(folder: str | Path) -> Data:
 def write_graph(folder: str | Path, data: Data) -> None:
     """Write a graph that is in memory; ids other than numbers and text are written as text.
 
-    An older graph in the folder is replaced. Self-loops are dropped and repeated edges merged.
+    An older graph in the folder is replaced once the new one is whole. Self-loops are dropped and
+    repeated edges merged.
     """
     folder = as_path("folder", folder)
     data = check_graph(data, need_target=False)
@@ -148,10 +149,13 @@ def write_graph(folder: str | Path, data: Data) -> None:
 
 @contextmanager
 def unfinished(folder: Path) -> Iterator[Path]:
-    """Take an older graph away and give a room inside for new files; afterwards it is gone.
+    """Give a room inside a folder for the files of a new graph; afterwards the room is gone.
+
+    An older graph stays until :func:`finish` exchanges it.
 
     Raises:
-        SettingError: where files of the same names lie there that are not ours.
+        SettingError: where files of the same names lie there that are not ours, or another process
+            is at work there.
         WriteError: where the folder, or what is written within the block, cannot be written.
     """
     with writing(folder):
@@ -162,28 +166,30 @@ def _unfinished(folder: Path) -> Iterator[Path]:
     new, room = not folder.exists(), folder / UNFINISHED
     if room.is_symlink():  # what is in there is going to be deleted
         raise SettingError(f"{room}: expected a folder, got a link to elsewhere; delete it")
-    names = [IDS, *(f"{name}.npy" for name in KINDS)]
-    strangers = [name for name in names if (folder / name).exists()]
+    strangers = [name for name in NAMES if (folder / name).exists()]
     if strangers and not room.exists() and not (folder / DESCRIPTION).exists():
         raise SettingError(
             f"{folder}: expected an empty folder or one of an earlier conversion, got one with "
             f"{listed(strangers)}; choose another folder"
         )
     room.mkdir(parents=True, exist_ok=True)  # first: it says that the files are ours
-    (folder / DESCRIPTION).unlink(missing_ok=True)  # from here on the folder does not open
-    for name in names:
-        (folder / name).unlink(missing_ok=True)
-    for path in room.iterdir():
-        path.unlink()
-    try:
-        yield room
-    finally:
-        if not (folder / DESCRIPTION).exists():
-            for name in names:
-                (folder / name).unlink(missing_ok=True)
-        shutil.rmtree(room, ignore_errors=True)
-        if new and not any(folder.iterdir()):
-            folder.rmdir()
+    with held(room, wait=False) as ours:
+        if not ours:
+            raise SettingError(
+                f"{folder}: expected a folder that nobody else writes to, got one that another "
+                f"process is converting into; wait for its end, or choose another folder"
+            )
+        try:
+            for path in room.iterdir():  # of one that was killed
+                path.unlink()
+            yield room
+        finally:
+            if not (folder / DESCRIPTION).exists():
+                for name in NAMES:
+                    (folder / name).unlink(missing_ok=True)
+            shutil.rmtree(room, ignore_errors=True)
+            if new and not any(folder.iterdir()):
+                folder.rmdir()
 
 
 @contextmanager
@@ -214,15 +220,14 @@ def finish(
     coding: Coding | None,
     roles: dict[str, Any] | None = None,
 ) -> Description:
-    """Move written files to their places and describe them: from here on the folder opens."""
-    files = {}
-    for name in (IDS, *(f"{name}.npy" for name in KINDS)):
-        if (room / name).is_file():
-            files[name] = _file(room / name)
-            os.replace(room / name, folder / name)
+    """Move written files to their places and describe them: from here on the folder opens.
+
+    The older description goes first, so that it never describes files of the new graph.
+    """
+    files = {name: _file(room / name) for name in NAMES if (room / name).is_file()}
     labelled = 0
     if "y.npy" in files:
-        labelled = int((~np.isnan(_mapped(folder / "y.npy", files["y.npy"]))).sum())
+        labelled = int((~np.isnan(_mapped(room / "y.npy", files["y.npy"]))).sum())
     told = Description(
         nodes=files["x.npy"]["shape"][0],
         labelled=labelled,
@@ -234,7 +239,14 @@ def finish(
         files=files,
     )
     document = {"format": FORMAT, **asdict(told)}
-    replace_file(folder / DESCRIPTION, json.dumps(document, indent=2).encode())
+    with together() as changes:
+        changes.remove(folder / DESCRIPTION)
+        for name in NAMES:
+            if name in files:
+                changes.move(room / name, folder / name)
+            else:
+                changes.remove(folder / name)
+        changes.write(folder / DESCRIPTION, json.dumps(document, indent=2).encode())
     return told
 
 

@@ -19,7 +19,7 @@ from qpignn.data.graph import MASKS, check_graph, node_ids
 from qpignn.data.matrix import from_scipy, is_sparse
 from qpignn.data.tables import read_parquet
 from qpignn.errors import ReadError
-from qpignn.files import replace_file
+from qpignn.files import remove_file, replace_file
 from qpignn.tensors import read_tensors
 
 NUMBERS, NODES, TABLE = "graph.safetensors", "nodes.parquet", "table.parquet"
@@ -65,7 +65,7 @@ def load_graph(folder: Path) -> Data:
 def save_table(folder: Path, table: pd.DataFrame | None) -> None:
     """Write the user's own node table, row by row as in the graph, or take an old one away."""
     if table is None:
-        (folder / TABLE).unlink(missing_ok=True)
+        remove_file(folder / TABLE)
         return
     plain = table.reset_index(drop=True)
     for name in plain.columns:

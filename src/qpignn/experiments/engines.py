@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import threading
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -74,13 +75,24 @@ def _alone(cell: Cell) -> Iterator[Done]:
 def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     # spawned, not forked: a fork would copy torch's thread pool in an unusable state
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(
-        jobs, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)
-    )
+    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin)
     try:
         yield pool
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _begin() -> None:
+    """Make a process of the pool ready; it ends with the one that started it, even by a kill."""
+    torch.set_num_threads(1)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()  # else it would wait for work for ever
+        os._exit(1)
 
 
 def _ray(cells: list[Cell], jobs: int) -> Iterator[Done]:

@@ -69,7 +69,8 @@ class Store:
             with closing(self._connect()) as connection:
                 yield connection
         except sqlite3.Error as error:
-            if error.sqlite_errorcode & 0xFF in OF_THE_DISK:
+            code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_IOERR)
+            if code & 0xFF in OF_THE_DISK:
                 raise WriteError(
                     f"{self.path}: expected a results file to read and write, got {error}; free "
                     f"some room on the disk, or name another file"

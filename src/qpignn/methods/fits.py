@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from qpignn.data.graph import MASKS
 from qpignn.data.mapped import digest_of, open_graph, read_description
 from qpignn.data.storage import load_graph, load_table, save_graph, save_table
 from qpignn.errors import ModelFileError, ReadError, SettingError
-from qpignn.files import read_json, replace_file
+from qpignn.files import read_json, together
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.catalog import load_method
 from qpignn.tensors import read_tensors
@@ -105,22 +106,27 @@ class Fit:
 
 
 def save_fit(folder: Path, fit: Fit) -> None:
-    """Write a fit; a page about another one that lies there is taken away."""
+    """Write a fit; a page about another one that lies there is taken away.
+
+    Raises:
+        WriteError: where it cannot be written; an earlier fit and its page stay as they were.
+    """
     if (folder / GRAPH).is_symlink():  # files would be written elsewhere
         raise SettingError(f"{folder / GRAPH}: expected a folder, got a link to one; delete it")
-    (folder / PAGE).unlink(missing_ok=True)
-    fit.model.save(folder)
-    if fit.origin.graph is None:
-        save_graph(folder / GRAPH, fit.data)
-        save_table(folder / GRAPH, fit.table)
-        (folder / MASKS_FILE).unlink(missing_ok=True)
-    else:
-        masks = {name: fit.data[name] for name in MASKS if fit.data.get(name) is not None}
-        replace_file(folder / MASKS_FILE, save_tensors(masks))
-        for name in COPIES:
-            (folder / name).unlink(missing_ok=True)
-    origin = {**asdict(fit.origin), "digests": _digests(folder)}
-    replace_file(folder / ORIGIN, json.dumps(origin, indent=2).encode())
+    with together() as files:
+        files.remove(folder / PAGE)
+        fit.model.save(folder)
+        if fit.origin.graph is None:
+            save_graph(folder / GRAPH, fit.data)
+            save_table(folder / GRAPH, fit.table)
+            files.remove(folder / MASKS_FILE)
+        else:
+            masks = {name: fit.data[name] for name in MASKS if fit.data.get(name) is not None}
+            files.write(folder / MASKS_FILE, save_tensors(masks))
+            for name in COPIES:
+                files.remove(folder / name)
+        origin = {**asdict(fit.origin), "digests": _digests(folder, files.where)}
+        files.write(folder / ORIGIN, json.dumps(origin, indent=2).encode())
 
 
 def load_fit(folder: Path) -> Fit:
@@ -169,10 +175,14 @@ def _open_mapped(folder: Path, graph: MappedAt) -> Data:
     return data
 
 
-def _digests(folder: Path) -> dict[str, str]:
+def _digests(
+    folder: Path, where: Callable[[Path], Path | None] = lambda path: path
+) -> dict[str, str]:
+    """Return digests of the files that are there; ``where`` says where their bytes lie."""
     found = {}
     for name in FILES:
-        if (folder / name).is_file():
-            with (folder / name).open("rb") as file:
+        path = where(folder / name)
+        if path is not None and path.is_file():
+            with path.open("rb") as file:
                 found[name] = hashlib.file_digest(file, "sha256").hexdigest()
     return found

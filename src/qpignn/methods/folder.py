@@ -18,7 +18,7 @@ from torch import Tensor
 
 from qpignn import __version__
 from qpignn.errors import ModelFileError
-from qpignn.files import LARGEST_JSON, read_json, replace_file
+from qpignn.files import LARGEST_JSON, read_json, together
 from qpignn.tensors import read_content, tensors_in
 
 FORMAT = 2
@@ -26,7 +26,7 @@ WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
 
 
 def write_folder(folder: Path, description: dict[str, Any], state: dict[str, Tensor]) -> None:
-    """Write a model. Both files appear whole or not at all."""
+    """Write a model. Both files appear whole or not at all; an earlier one stays until then."""
     content = save_tensors({name: tensor.contiguous() for name, tensor in state.items()})
     described = {
         "format": FORMAT,
@@ -40,8 +40,9 @@ def write_folder(folder: Path, description: dict[str, Any], state: dict[str, Ten
             f"{folder / DESCRIPTION}: expected a description of at most {LARGEST_JSON:,} bytes, "
             f"got {len(text):,}; give the columns shorter names"
         )
-    replace_file(folder / WEIGHTS, content)
-    replace_file(folder / DESCRIPTION, text)
+    with together() as files:
+        files.write(folder / WEIGHTS, content)
+        files.write(folder / DESCRIPTION, text)
 
 
 def _plain(value: Any) -> Any:

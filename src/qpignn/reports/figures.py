@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from qpignn.drawing import INSIDE
-from qpignn.files import writing
+from qpignn.files import replace_file
 
 LOSSES = {"printed": ("#08306b", "o", "-"), "published": ("#d95f02", "s", "--")}
 
@@ -67,6 +68,6 @@ def lambda_curve(rows: list[dict[str, Any]], confidence_level: float) -> Figure:
 
 def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure to a file of the kind its name says."""
-    with writing(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        figure.savefig(path, dpi=150)
+    content = BytesIO()
+    figure.savefig(content, format=path.suffix.lower().removeprefix("."), dpi=150)
+    replace_file(path, content.getvalue())

@@ -14,7 +14,7 @@ import math
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -29,7 +29,7 @@ from torch_geometric.data import Data
 
 from qpignn import __version__
 from qpignn.errors import ModelFileError, QpignnWarning, SettingError
-from qpignn.files import replace_file
+from qpignn.files import replace_file, writing
 from qpignn.tensors import as_bytes, as_tensor, check_tensors, packed, read_tensors, unpacked
 from qpignn.training.history import History
 from qpignn.training.weights import FlatWeights
@@ -237,13 +237,19 @@ def checkpoints(
 
 
 def clear_checkpoints(folder: Path) -> bool:
-    """Remove a fit's checkpoints, and nothing else; return whether there were any."""
+    """Remove a fit's checkpoints, and nothing else; return whether there were any.
+
+    Raises:
+        WriteError: where they cannot be removed.
+    """
     found = _files(folder)
     half_written = folder.glob(f".{NAME.format('*')}.*")  # what a kill may leave
-    for path in (*found, *half_written):
-        path.unlink()
-    if folder.is_dir() and not any(folder.iterdir()):
-        folder.rmdir()
+    with writing(folder):
+        for path in (*found, *half_written):
+            path.unlink(missing_ok=True)  # another fit in the same folder may remove them too
+        with suppress(FileNotFoundError):
+            if not any(folder.iterdir()):
+                folder.rmdir()
     return bool(found)
 
 

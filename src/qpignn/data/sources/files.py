@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -95,30 +95,25 @@ def fetch(file: SourceFile) -> Path:
 
 
 def _download(file: SourceFile, url: str) -> Path:
-    # pooch writes to a temporary name in the same folder and renames it only after ``checked``
-    # has returned, so a half-written or tampered file never gets the real name
+    """Fetch a file under a temporary name; it gets its own once its bytes are found to be right.
+
+    What lies under that name is not deleted before: it may be what another process has just
+    fetched, and is reading.
+    """
     target = cache_folder() / file.path
-    target.unlink(missing_ok=True)  # find() has refused it
-    path = pooch.retrieve(
-        url,
-        known_hash=None,
-        fname=target.name,
-        path=target.parent,
-        downloader=_checked_by(file),
-    )
-    return Path(path)
-
-
-def _checked_by(file: SourceFile) -> Callable[[str, str, object], None]:
-    get = pooch.HTTPDownloader(progressbar=True, timeout=30)
-
-    def download(url: str, output_file: str, pooch_object: object) -> None:
-        get(url, output_file, pooch_object)
-        problem = file.problem(Path(output_file))
+    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        temporary.unlink(missing_ok=True)
+        pooch.HTTPDownloader(progressbar=True, timeout=30)(url, str(temporary), None)
+        problem = file.problem(temporary)
         if problem is not None:
             raise ValueError(f"the download is damaged or not the published file: {problem}")
-
-    return download
+        os.replace(temporary, target)
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+    return target
 
 
 def _message(file: SourceFile, problems: list[str]) -> str:

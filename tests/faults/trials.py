@@ -1,0 +1,206 @@
+"""One fault at one place: what was there afterwards, and what came of repeating the command.
+
+After a kill a reader finds the earlier result, the new one or an error of ours. After an error the
+command ends with one line of ours and exit code 2, and the earlier result is as it was; or it
+ends well with the new one. The repeated command always ends with what an uninterrupted one gives.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from faults.forks import Ended, in_child
+from faults.places import NONE, REFUSED, Pieces, Place
+from faults.steps import Fault
+
+LIMITS = (0, 64, 600, 1500, 3000, 4096, 6000, 10_000, 40_000)
+"""Bytes that no file may outgrow: below, within and above the files of the small examples."""
+OURS = re.compile(r"^error: .*(expected|could not be downloaded)", re.MULTILINE)
+
+
+class BrokenError(Exception):
+    """A fault did what it must not do."""
+
+
+@dataclass
+class Tally:
+    """How the trials at one place ended."""
+
+    place: str
+    faults: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    broken: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+
+    def count(self, fault: str, trial: Callable[[], str]) -> None:
+        """Make a trial, and remember how it ended."""
+        self.faults[fault.partition(" ")[0]] += 1
+        try:
+            self.outcomes[trial()] += 1
+        except BrokenError as error:
+            self.broken.append(f"{self.place}, {fault}: {error}")
+
+
+class Bench:
+    """A place made ready for trials: each begins with the same files in the same folder."""
+
+    def __init__(self, place: Place, base: Path) -> None:
+        self.place, self.room, self.template = place, base / "room", base / "template"
+        self.room.mkdir(parents=True)
+        ready = in_child(self._at(place.prepare), self.room)
+        self._well(Ended(ready.code, ready.err), "making it ready")
+        shutil.copytree(self.room, self.template)
+        self.old: Pieces = self._look()
+        whole = in_child(self._at(place.run), self.room)
+        self._well(whole, "an uninterrupted run")
+        self.steps, self.seconds = whole.steps, whole.seconds
+        self.new: Pieces = self._look()
+        if self.new == self.old:
+            raise BrokenError(
+                "an uninterrupted run changed nothing, so no trial could tell anything"
+            )
+
+    def trial(self, fault: Fault, kill_after: float | None = None) -> str:
+        """Return how a fault ended, in words; raise where it did harm."""
+        self.fresh()
+        ended = in_child(self._at(self.place.run), self.room, fault, kill_after)
+        return self.judged(ended)
+
+    def judged(self, ended: Ended) -> str:
+        """Judge what one run left, and repeat it."""
+        code = ended.answer if ended.code == 0 else ended.code
+        then = in_child(self._at(self._look_and_repeat), self.room)
+        if then.code:
+            raise BrokenError(
+                f"reading, or repeating it, ends with {then.code}: {then.err[-1500:]}"
+            )
+        found, repeated, after = then.answer
+        self._check(code, ended.err, found)
+        if repeated:
+            raise BrokenError(f"repeating it ends with {repeated}: {then.err[-1500:]}")
+        if after != self.new:
+            raise BrokenError(f"repeated, it gives {_difference(after, self.new)}")
+        return _in_words(code, found, self.old, self.new)
+
+    def _look_and_repeat(self) -> tuple[Pieces, int, Pieces]:
+        return self.place.look(), self.place.again(), self.place.look()
+
+    def fresh(self) -> None:
+        """Put everything back as it was before."""
+        shutil.rmtree(self.room)
+        shutil.copytree(self.template, self.room)
+
+    def _check(self, code: int, err: str, found: Pieces) -> None:
+        if code == -9:
+            strange = {
+                name: value
+                for name, value in found.items()
+                if value not in (self.old[name], self.new[name], REFUSED)
+            }
+            if strange:
+                raise BrokenError(f"a reader finds neither the old nor the new: {strange}")
+        elif code == 0:
+            if found != self.new:
+                raise BrokenError(f"it said it went well, but gave {_difference(found, self.new)}")
+        elif code == 2:
+            if not one_line_of_ours(err):
+                raise BrokenError(f"expected one line of ours, got {err!r}")
+            keeps = self.place.keeps
+            lost = {
+                name: value
+                for name, value in found.items()
+                if value != self.old[name]
+                and not (self.old[name] == NONE and value == REFUSED)
+                and not (keeps and name.startswith(keeps) and value == self.new[name])
+            }
+            if lost:
+                raise BrokenError(f"it failed, but changed {_difference(found, self.old)}; {err!r}")
+        else:
+            raise BrokenError(f"exit code {code}: {err[-1500:]}")
+
+    def _look(self) -> Pieces:
+        ended = in_child(self._at(self.place.look), self.room)
+        if ended.code:
+            raise BrokenError(f"reading ends with {ended.code}: {ended.err[-1500:]}")
+        pieces: Pieces = ended.answer
+        return pieces
+
+    def _at(self, work: Callable[[], Any]) -> Callable[[], Any]:
+        def there() -> Any:
+            os.chdir(self.room)
+            return work()
+
+        return there
+
+    @staticmethod
+    def _well(ended: Ended, what: str) -> None:
+        if ended.code or ended.answer:
+            raise BrokenError(f"{what} ends with {ended.answer or ended.code}: {ended.err[-1500:]}")
+
+
+def one_line_of_ours(err: str) -> bool:
+    """Whether a command ended with one error line that says what was expected."""
+    lines = [line for line in err.splitlines() if line.startswith("error:")]
+    return (
+        len(lines) == 1
+        and OURS.search(err) is not None
+        and "Traceback" not in err
+        and "this is a bug" not in err
+    )
+
+
+def faults_of(
+    bench: Bench, kinds: tuple[str, ...], draw: random.Random, timed: int, most: int
+) -> Iterator[tuple[str, Fault, float | None]]:
+    """Yield faults with their names: at every step (or so many of them), sizes, and moments."""
+    for kind in kinds:
+        fault = Fault(kind)
+        at = [i for i, step in enumerate(bench.steps, 1) if fault.concerns(step)]
+        for i in sorted(draw.sample(at, min(most, len(at)))):
+            name = f"{kind} at step {i} of {len(bench.steps)} ({bench.steps[i - 1]})"
+            yield name, Fault(kind, i), None
+    for size in draw.sample(LIMITS, min(most, len(LIMITS))):
+        yield f"limit of {size} bytes", Fault("limit", size), None
+    for _ in range(timed):
+        seconds = draw.uniform(0, bench.seconds)
+        yield f"timed kill after {seconds:.4f} s", Fault(), seconds
+
+
+def try_place(place: Place, base: Path, *, seed: int, timed: int = 15, most: int = 10_000) -> Tally:
+    """Make all trials at a place."""
+    tally, draw = Tally(place.name), random.Random(f"{seed} {place.name}")
+    try:
+        bench = Bench(place, base)
+    except BrokenError as error:
+        tally.broken.append(f"{place.name}: {error}")
+        return tally
+    for name, fault, kill_after in faults_of(bench, ("kill", "full", "denied"), draw, timed, most):
+        tally.count(name, partial(bench.trial, fault, kill_after))
+    return tally
+
+
+def _difference(found: Pieces, wanted: Pieces) -> str:
+    return ", ".join(
+        f"{name}: {found[name]} instead of {wanted[name]}"
+        for name in wanted
+        if found[name] != wanted[name]
+    )
+
+
+def _in_words(code: int, found: Pieces, old: Pieces, new: Pieces) -> str:
+    told = "named error, " if code == 2 else ""
+    if found == new:
+        return f"{told}new whole" if code else "done all the same"
+    if found == old:
+        return f"{told}{'nothing there' if set(old.values()) == {NONE} else 'old whole'}"
+    refused = REFUSED in found.values()
+    return f"{told}{'half refused' if refused else 'each part old or new'}"
