@@ -62,6 +62,24 @@ def test_weights_count_nodes_more_or_less() -> None:
     assert got.item() == pytest.approx(0.01 + 0.5 * 2)
 
 
+@pytest.mark.parametrize("form", ["all", "violated", "product"])
+def test_weights_are_relative(form: str) -> None:
+    few = torch.tensor([0.001, 0.003, 0.002, 0.001])
+    small, large = (
+        joint.joint_loss(
+            LOWER,
+            UPPER,
+            Y,
+            confidence_level=0.9,
+            lambda_width=0.5,
+            violation_form=form,
+            weight=weight,
+        )
+        for weight in (few, 1000 * few)
+    )
+    assert small.item() == pytest.approx(large.item())
+
+
 def bounds(seed: int) -> tuple[Tensor, Tensor, Tensor]:
     rng = np.random.default_rng(seed)
     y, middle, half = rng.normal(size=15), rng.normal(size=15), rng.exponential(size=15)
