@@ -50,7 +50,7 @@ OPPOSITES = {
     "clamp_min": "clamp_max",
 }
 OPPOSITES |= {there: here for here, there in OPPOSITES.items()}
-SYMMETRIC = ("same_shape", "min", "max", "minimum", "maximum")
+SYMMETRIC = ("same_shape", "dot", "min", "max", "minimum", "maximum")
 """Functions that do not care about the order of what they are given."""
 UNTOUCHED = ("annotation", "returns", "decorator_list", "type_params", "op", "ops", "ctx")
 

@@ -45,7 +45,6 @@ MODULES = (
     "objectives/rqr.py",
 )
 SLOWEST = 10  # times the processor time of the tests on the unchanged module: longer is killed
-UNCHANGED = Mutant("module", 0, "nothing", compile("", "nothing", "exec"))
 settings.register_profile(
     "mutants",
     derandomize=True,  # the same mutants survive every time
@@ -66,11 +65,14 @@ class Judge:
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
         """Take the place of pytest's own loop."""
-        if session.testsfailed or not self._passes_unchanged(session):
-            pytest.exit("the tests fail on the unchanged module", 2)
-        limit = int(SLOWEST * _seconds_of_children()) + 1
         path, running = SOURCE / self.module, {}
-        waiting: Iterator[Mutant] = mutants(path.read_text(encoding="utf-8"), str(path))
+        source, before = path.read_text(encoding="utf-8"), _seconds_of_children()
+        unchanged = Mutant("module", 0, "nothing", compile(source, str(path), "exec"))
+        _, status = os.waitpid(self._start(session, unchanged, None), 0)
+        if status or session.testsfailed:
+            pytest.exit("the tests fail on the unchanged module", 2)
+        limit = int(SLOWEST * (_seconds_of_children() - before)) + 1
+        waiting: Iterator[Mutant] = mutants(source, str(path))
         while True:
             while len(running) < self.jobs and (mutant := next(waiting, None)):
                 running[self._start(session, mutant, limit)] = mutant
@@ -82,10 +84,6 @@ class Judge:
             self.missed += [] if status else [mutant]
         self.missed.sort(key=lambda mutant: mutant.line)
         return True
-
-    def _passes_unchanged(self, session: pytest.Session) -> bool:
-        _, status = os.waitpid(self._start(session, UNCHANGED, None), 0)
-        return status == 0
 
     def _start(self, session: pytest.Session, mutant: Mutant, limit: int | None) -> int:
         """Run the tests on a mutant in a copy of this process, until the first that fails."""

@@ -12,17 +12,19 @@ def swap(module: ModuleType, code: CodeType) -> None:
     """Let a module's functions, methods and constants be those of other code, in place."""
     new: dict[str, Any] = {"__name__": module.__name__}
     exec(code, new)
-    _exchange(module, vars(module), new)
-
-
-def _exchange(holder: Any, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    _exchange(module, new)
     for name, there in new.items():
-        here = old.get(name)
+        here = vars(module).get(name)
+        if isclass(here) and isclass(there) and here is not there:
+            _exchange(here, dict(vars(there)))
+
+
+def _exchange(holder: Any, new: Mapping[str, Any]) -> None:
+    for name, there in new.items():
+        here = vars(holder).get(name)
         if isfunction(_plain(here)) and isfunction(_plain(there)):
             _become(_plain(here), _plain(there))
-        elif isclass(here) and isclass(there) and here is not there:
-            _exchange(here, vars(here), dict(vars(there)))
-        elif not name.startswith("__") and not isclass(there) and here is not there:
+        elif not (name.startswith("__") or isclass(there) or here is there):
             setattr(holder, name, there)
 
 

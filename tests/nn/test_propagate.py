@@ -68,3 +68,20 @@ def test_wanted_nodes_come_first(sparse: bool) -> None:
         assert torch.equal(graph.features, torch.cat([dense, x[order]], dim=1))  # type: ignore[arg-type]
     assert torch.equal(graph.mean.multiply(x[order]), dense)
     assert torch.equal(graph.mean_for(0).multiply(x[order]), dense[:2])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_all_numbers_go_to_a_device(sparse: bool) -> None:
+    """To torch's own device without memory: it is there on every machine."""
+    x, edges = torch.eye(3), torch.tensor([[0, 1], [1, 2]])
+    here = prepare(from_scipy(sp.csr_matrix(x.numpy())) if sparse else x, edges)
+    there = here.to(torch.device("meta"))
+    moved = [there.features, *there.means, *([] if there.own is None else [there.own])]
+    assert len(moved) == 1 + len(here.means) + (here.own is not None)
+    assert {part.device.type for part in moved} == {"meta"}
+    assert [part.shape for part in there.means] == [part.shape for part in here.means]
+    assert (there.rows, there.columns) == (here.rows, here.columns)
+    for part in there.means:
+        parts = (part.starts, part.columns, part.values, part.scale)
+        assert {tensor.device.type for tensor in parts if tensor is not None} == {"meta"}
+    assert here.to(torch.device("cpu")) is here  # nothing to do
