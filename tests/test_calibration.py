@@ -36,6 +36,11 @@ def test_a_conformal_quantile_is_the_score_of_its_rank_or_none() -> None:
     assert calibration.conformal_quantile(scores, 0.5) == 3.0  # rank 6 · 0.5
     assert calibration.conformal_quantile(scores, 5 / 6) == 5.0  # the last there is
     assert calibration.conformal_quantile(scores, 0.9) == np.inf
+    many = np.random.default_rng(0).permutation(999).astype(float)  # ranks 10, 20, … of 0, 1, …
+    for share in range(1, 100):
+        assert calibration.conformal_quantile(many, share / 100) == 10 * share - 1
+        lower = Form("lower", None, 1.0).fit(reach_of(999), -many, share / 100)
+        assert lower.below == 10 * share - 1
 
 
 def test_a_side_without_a_bound_has_none_even_where_half_widths_vanish() -> None:
@@ -282,12 +287,26 @@ def test_members_are_priced_in_the_unit_of_the_target() -> None:
     assert dear.below > stretch.below
 
 
+def test_the_node_that_fewest_nets_held_out_decides_how_far_to_go() -> None:
+    """One node has a single net to judge it, so nothing is known about averages of more."""
+    rng = np.random.default_rng(8)
+    held_out = np.arange(200) % 2 == np.array([0, 0, 1, 1])[:, None]  # two nets a node
+    held_out[1, 0] = False
+    value, y, ones = rng.normal(size=(4, 200)), rng.normal(size=200), np.ones((4, 200))
+    stretch, _ = calibration.calibrate_members(
+        Reach(value, ones, ones), held_out, y, 0.9, tails="symmetric"
+    )
+    averages = (value * held_out).sum(axis=0) / held_out.sum(axis=0)
+    factor = np.sort(np.abs(y - averages))[180]  # rank ⌈201 · 0.9⌉ = 181
+    assert (stretch.below, stretch.above) == (pytest.approx(factor), pytest.approx(factor))
+
+
 def test_disagreement_by_hand() -> None:
     z = stats.norm.ppf(0.95)
-    values = np.array([[-1.0, 5.0], [1.0, 5.0]])  # variance 2 and 0
-    half = np.full((2, 2), z * 2**0.5)  # noise of variance 2
+    values = np.array([[-1.0, 5.0, 3.0], [1.0, 5.0, 7.0]])  # variances 2, 0 and 8
+    half = z * np.sqrt([[2.0, 2.0, 24.0], [2.0, 2.0, 24.0]])  # noise of variances 2, 2 and 24
     share = calibration.disagreement(Reach(values, half, half), 0.9)
-    assert share == pytest.approx([1 - 0.5**0.5, 0.0])
+    assert share == pytest.approx([1 - 0.5**0.5, 0.0, 1 - 0.75**0.5])
 
 
 def test_more_nets_by_hand() -> None:
