@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check docs bench fuzz faults audit clean
+.PHONY: demo test check coverage mutants docs bench fuzz faults audit clean
 
 # `make CONSTRAINTS=` takes the newest versions in place of the tested ones.
 CONSTRAINTS ?= --constraint constraints.txt
@@ -27,6 +27,18 @@ check: $(READY)  ## style, types, and who may import whom
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# Tests run slower when they are measured, so no property has a deadline then.
+coverage: $(READY)  ## branch coverage of src, also in processes that tests start; fails below 95 %
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest -n 2 --hypothesis-profile measured
+	$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report --show-missing > $(VENV)/coverage.log; code=$$?; \
+	echo 'files below 95 %, and all together:'; \
+	awk 'NR == 1 || /^TOTAL/ || (/%/ && $$6 + 0 < 95)' $(VENV)/coverage.log; exit $$code
+
+mutants: $(READY)  ## small wrong changes to losses, metrics and calibration that no test notices
+	$(BIN)/python tests/mutants/run.py
 
 docs: $(READY)  ## the documentation as a site, in site/; warnings are errors
 	$(BIN)/mkdocs build --strict --quiet
@@ -60,4 +72,4 @@ audit: $(READY)  ## known holes in the versions of constraints.txt; asks pypi.or
 	exit $$code
 
 clean:
-	rm -rf $(VENV) build dist site demo-output bench-output fuzz-crashes .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) build dist site demo-output bench-output fuzz-crashes .coverage* .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -20,6 +20,7 @@ from qpignn.data.catalog import find_dataset, load_dataset
 
 torch.set_num_threads(1)
 settings.register_profile("fuzz", max_examples=4000, deadline=None)
+settings.register_profile("measured", deadline=None)  # make coverage: tracing takes time
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER_OPTIONS = (

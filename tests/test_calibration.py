@@ -31,6 +31,18 @@ def test_how_many_nodes_a_level_needs(level: float, count: int) -> None:
     assert calibration.conformal_rank(count - 1, level) > count - 1  # no score will
 
 
+def test_a_conformal_quantile_is_the_score_of_its_rank_or_none() -> None:
+    scores = np.array([5.0, 1.0, 4.0, 2.0, 3.0])
+    assert calibration.conformal_quantile(scores, 0.5) == 3.0  # rank 6 · 0.5
+    assert calibration.conformal_quantile(scores, 5 / 6) == 5.0  # the last there is
+    assert calibration.conformal_quantile(scores, 0.9) == np.inf
+    many = np.random.default_rng(0).permutation(999).astype(float)  # ranks 10, 20, … of 0, 1, …
+    for share in range(1, 100):
+        assert calibration.conformal_quantile(many, share / 100) == 10 * share - 1
+        lower = Form("lower", None, 1.0).fit(reach_of(999), -many, share / 100)
+        assert lower.below == 10 * share - 1
+
+
 def test_a_side_without_a_bound_has_none_even_where_half_widths_vanish() -> None:
     reach = Reach(np.array([1.0]), np.array([0.0]), np.array([0.0]))
     lower, upper = Stretch(np.inf, 2.0).bounds(reach)
@@ -41,6 +53,8 @@ def test_a_stretch_by_hand() -> None:
     reach = Reach(np.array([10.0, 20.0]), np.array([4.0, 9.0]), np.array([1.0, 16.0]))
     lower, upper = Stretch(2.0, 3.0, power=0.5).bounds(reach)
     assert (lower.tolist(), upper.tolist()) == ([6.0, 14.0], [13.0, 32.0])
+    lower, upper = Stretch(2.0, 3.0).bounds(reach)  # half-widths as they are
+    assert (lower.tolist(), upper.tolist()) == ([2.0, 2.0], [13.0, 68.0])
     lower, upper = Stretch(2.0, np.inf, power=0.0).bounds(reach)
     assert (lower.tolist(), upper.tolist()) == ([8.0, 18.0], [np.inf, np.inf])
 
@@ -116,6 +130,67 @@ def test_evened_half_widths_keep_their_sides_apart() -> None:
     assert (even.below, even.above) == pytest.approx((5.0, 45.0))
 
 
+def test_half_drawn_half_widths_by_hand() -> None:
+    """Means 4 and 16, so units 2 and 4: the first node is 6 / (2 · √1) = 3 off, the other less."""
+    reach = Reach(np.zeros(2), np.array([1.0, 7.0]), np.array([4.0, 28.0]))
+    fitted = Form("both", None, 0.5).fit(reach, np.array([-6.0, 40.0]), 0.9)
+    assert fitted == Stretch(pytest.approx(3 * 2), pytest.approx(3 * 4), 0.5)
+
+
+def test_a_price_by_hand() -> None:
+    """Widths 2 and 4, one target 1 too high at 2 / 0.2 a unit: √(3 · (6 + 10) / 2)."""
+    y, lower, upper = np.array([1.0, 5.0]), np.zeros(2), np.array([2.0, 4.0])
+    assert calibration.price(y, lower, upper, level=0.8) == pytest.approx((3 * 8) ** 0.5)
+
+
+def outliers(below: int, count: int = 1000, level: float = 0.9) -> tuple[Reach, np.ndarray]:
+    """Nodes between −1 and 1 but for as many as may be missed: so many far below, others above.
+
+    The net thinks that the truth may lie ten times farther above than below.
+    """
+    y = np.linspace(-1, 1, count)
+    far = count - calibration.conformal_rank(count, level) - 1
+    y[:below], y[below:far] = -30.0, 30.0
+    return Reach(np.zeros(count), np.full(count, 1.0), np.full(count, 10.0)), y
+
+
+@pytest.mark.parametrize(
+    ("share", "below"),
+    [(0.0, 0), (0.1, 9), (0.25, 24), (0.5, 49), (0.75, 73), (0.9, 88), (1.0, 98)],
+)
+def test_the_share_of_the_miss_that_fits_the_tails_is_found(share: float, below: int) -> None:
+    """98 of 1,000 may be missed; any other share keeps some of the far ones."""
+    reach, y = outliers(below)
+    assert calibration.calibrate(reach, y, 0.9) == Form("both", share, 1.0)
+    for tails in ("equal", "symmetric"):
+        kept = calibration.calibrate(reach, y, 0.9, tails=tails)
+        assert kept == Form("both", None, 1.0)
+    for side in ("lower", "upper"):
+        assert calibration.calibrate(reach, y, 0.9, side=side) == Form(side, None, 1.0)
+
+
+def test_two_factors_need_a_node_more_than_one() -> None:
+    y = np.linspace(-1, 1, 19)
+    for count, free in ((9, False), (19, True)):  # the rank of 0.9 is 9 of 9, 18 of 19
+        reach = Reach(np.zeros(count), np.full(count, 1.0), np.full(count, 10.0))
+        assert (calibration.calibrate(reach, y[:count], 0.9).share is not None) == free
+
+
+@pytest.mark.parametrize("power", [0.5, 0.0])
+def test_half_widths_are_drawn_as_far_as_the_noise_says(power: float) -> None:
+    rng = np.random.default_rng(7)
+    half = np.exp(2 * rng.normal(size=2000))
+    reach = Reach(np.zeros(2000), half, half)
+    found = calibration.calibrate(reach, half**power * rng.normal(size=2000), 0.9)
+    assert found.power == power
+
+
+def test_the_words_of_the_interface() -> None:
+    """They stand in saved models and in scripts."""
+    assert calibration.SIDES == ("both", "lower", "upper")
+    assert calibration.TAILS == ("free", "equal", "symmetric")
+
+
 def test_one_sided_noise_frees_the_tails() -> None:
     """5 % far above: the shortest 90 % interval gives that side most of the miss."""
     rng = np.random.default_rng(1)
@@ -173,12 +248,65 @@ def test_members_judge_only_nodes_they_held_out() -> None:
     assert calibration.calibrate_members(reach, held_out, spoilt, 0.9)[0] == stretch
 
 
+def members(count: int, value: float = 0.0) -> tuple[Reach, np.ndarray]:
+    """Two nets, each of which held every other node out, and say there as ``outliers`` do."""
+    held_out = np.arange(count) % 2 == np.arange(2)[:, None]
+    reach = Reach(
+        np.where(held_out, value, 1e6), np.full((2, count), 1.0), np.full((2, count), 10.0)
+    )
+    return reach, held_out
+
+
+def test_members_calibrate_as_one_net_that_held_all_nodes_out() -> None:
+    alone, y = outliers(0)
+    reach, held_out = members(1000)
+    stretch, price = calibration.calibrate_members(reach, held_out, y, 0.9)
+    assert stretch == Form("both", 0.0, 1.0).fit(alone, y, 0.9)
+    assert price == pytest.approx(calibration.price(y, *stretch.bounds(alone), level=0.9))
+    kept, dearer = calibration.calibrate_members(reach, held_out, y, 0.9, tails="equal")
+    assert kept == Form("both", None, 1.0).fit(alone, y, 0.9)
+    assert dearer > 2 * price
+    for side, open_side in (("lower", "above"), ("upper", "below")):
+        single, nothing = calibration.calibrate_members(reach, held_out, y, 0.9, side=side)
+        assert single == Form(side, None, 1.0).fit(alone, y, 0.9)
+        assert getattr(single, open_side) == np.inf
+        assert nothing == 0.0  # a single bound has no width
+
+
+def test_members_are_priced_in_the_unit_of_the_target() -> None:
+    """Ten times the unit is ten times the price; where a unit is dear, more misses go there."""
+    _, y = outliers(49)
+    reach, held_out = members(1000)
+    stretch, price = calibration.calibrate_members(reach, held_out, y, 0.9)
+    tenfold = calibration.calibrate_members(reach, held_out, y, 0.9, unit=lambda z: 10 * z)
+    assert tenfold == (stretch, pytest.approx(10 * price))
+    dear, _ = calibration.calibrate_members(
+        reach, held_out, y, 0.9, unit=lambda z: np.where(z > 0, 1e4 * z, z)
+    )
+    assert dear.above < stretch.above
+    assert dear.below > stretch.below
+
+
+def test_the_node_that_fewest_nets_held_out_decides_how_far_to_go() -> None:
+    """One node has a single net to judge it, so nothing is known about averages of more."""
+    rng = np.random.default_rng(8)
+    held_out = np.arange(200) % 2 == np.array([0, 0, 1, 1])[:, None]  # two nets a node
+    held_out[1, 0] = False
+    value, y, ones = rng.normal(size=(4, 200)), rng.normal(size=200), np.ones((4, 200))
+    stretch, _ = calibration.calibrate_members(
+        Reach(value, ones, ones), held_out, y, 0.9, tails="symmetric"
+    )
+    averages = (value * held_out).sum(axis=0) / held_out.sum(axis=0)
+    factor = np.sort(np.abs(y - averages))[180]  # rank ⌈201 · 0.9⌉ = 181
+    assert (stretch.below, stretch.above) == (pytest.approx(factor), pytest.approx(factor))
+
+
 def test_disagreement_by_hand() -> None:
     z = stats.norm.ppf(0.95)
-    values = np.array([[-1.0, 5.0], [1.0, 5.0]])  # variance 2 and 0
-    half = np.full((2, 2), z * 2**0.5)  # noise of variance 2
+    values = np.array([[-1.0, 5.0, 3.0], [1.0, 5.0, 7.0]])  # variances 2, 0 and 8
+    half = z * np.sqrt([[2.0, 2.0, 24.0], [2.0, 2.0, 24.0]])  # noise of variances 2, 2 and 24
     share = calibration.disagreement(Reach(values, half, half), 0.9)
-    assert share == pytest.approx([1 - 0.5**0.5, 0.0])
+    assert share == pytest.approx([1 - 0.5**0.5, 0.0, 1 - 0.75**0.5])
 
 
 def test_more_nets_by_hand() -> None:
@@ -194,6 +322,8 @@ def test_more_nets_by_hand() -> None:
     assert carried(one, two, nodes=0).below == 2.0
     assert carried(one, two, nodes=10**9, repeats=1) == two
     assert carried(Stretch(9.0, 9.0), Stretch(1.0, 1.0), 10**9).below == 0.5  # never to nothing
+    sides = carried(Stretch(3.0, 6.0), Stretch(2.0, 5.5), nodes=10**9)
+    assert (sides.below, sides.above) == (pytest.approx(1.2), pytest.approx(5.1))
 
 
 def test_the_average_of_ten_is_covered_though_only_two_held_a_node_out() -> None:

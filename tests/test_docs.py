@@ -16,6 +16,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from qpignn.data.catalog import find_dataset
 from qpignn.methods.catalog import ALL
 
 ROOT = Path(__file__).parent.parent
@@ -50,7 +51,7 @@ def test_every_module_is_on_the_map() -> None:
         assert (f"`{folder}/`" if told_once else inside.name) in page, inside
 
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", flags=re.DOTALL | re.MULTILINE)
 
 
@@ -110,7 +111,9 @@ def check_command(words: list[str]) -> None:
         for extras in re.findall(r"qpignn\[(.*?)\]", " ".join(words)):
             assert set(extras.split(",")) <= set(known["optional-dependencies"]), words
     elif words[0] == "python":
-        assert (ROOT / words[1]).is_file(), words
+        script = (ROOT / words[1]).read_text(encoding="utf-8")
+        for option in words[2:]:
+            assert not option.startswith("-") or f'"{option}"' in script, words
     else:
         assert words[0] in ("git", "cd"), words
 
@@ -126,6 +129,9 @@ def shrink(words: list[str]) -> list[list[str]]:
             small.insert(0, ["paper", "run", *without(words[2:], *OPTIONS_OF_SHOW), *shared])
         return small
     if words[0] in ("compare", "curve"):
+        if "--datasets" in words:  # not run, but there
+            for name in words[words.index("--datasets") + 1].split(","):
+                assert name == "all" or find_dataset(name), words
         small = without(words, "--datasets", "--seeds", "--jobs", "--against", "--against-model")
         small += ["--datasets", "basic", "--seeds", "1"]
         rows = "--results" if words[0] == "curve" else "--out"

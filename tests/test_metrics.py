@@ -103,15 +103,15 @@ def test_no_nodes_nan_targets_and_flat_targets_raise() -> None:
     with pytest.raises(ArrayError, match="at least one node"):
         metrics.picp([], [], [])
     with pytest.raises(ArrayError, match="only labelled nodes"):
-        metrics.picp([float("nan")], [0.0], [1.0])
+        metrics.picp([1.0, float("nan")], [0.0, 0.0], [1.0, 1.0])
     with pytest.raises(ArrayError, match="one value only; use mpiw"):
         metrics.nmpiw([1.0, 1.0], [0.0, 0.0], [1.0, 1.0])
 
 
 def test_levels_are_checked_under_their_own_name() -> None:
-    with pytest.raises(SettingError, match="confidence_level"):
+    with pytest.raises(SettingError, match=r"^confidence_level"):
         metrics.winkler_score(Y, LOWER, UPPER, confidence_level=90)
-    with pytest.raises(SettingError, match="tau"):
+    with pytest.raises(SettingError, match=r"^tau"):
         metrics.pinball_loss(Y, LOWER, tau=1.0)
 
 
@@ -124,6 +124,7 @@ def test_a_summary_in_the_units_of_the_given_targets() -> None:
     assert got["mpe"] == pytest.approx(2 / 5)
     assert got["sharpness"] == pytest.approx(10 / 25)
     assert got["winkler"] == pytest.approx(42 / 4 / 5)
+    assert got["winkler_one"] == pytest.approx((12 + 1 + 2) / 4 / 5)  # a unit missed counts once
     assert got["nmpiw"] == pytest.approx(3 / 10)  # of the evaluated targets' range
     assert got["cwc"] == pytest.approx(0.3 * 21.0855369)
 
@@ -163,3 +164,9 @@ def test_a_summary_knows_no_unit(size: float) -> None:
     wanted = metrics.summary(Intervals([1, 2, 2, 5], LOWER, UPPER, 0.8), Y, y_given=[0.0, 5.0])
     assert found.pop("mpiw_raw") == pytest.approx(size * wanted.pop("mpiw_raw"), rel=1e-12)
     assert found == pytest.approx(wanted, rel=1e-12)
+
+
+def test_a_summary_of_one_infinite_interval_among_others_has_no_middle() -> None:
+    half_open = Intervals([1.0, 2.0], [0.0, 0.0], [2.0, np.inf], 0.9)
+    got = metrics.summary(half_open, [1.0, 3.0], y_given=[0.0, 4.0])
+    assert (got["picp"], got["mpiw"], got["mpe"]) == (1.0, np.inf, None)

@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from qpignn import check_graph, load_dataset
-from qpignn.data.catalog import BENCHMARK, find_dataset, why_missing
+from qpignn.data.catalog import BENCHMARK, Dataset, Size, find_dataset, why_missing
 from qpignn.errors import SettingError, UnknownNameError
 
 NAMES = [
@@ -72,6 +72,18 @@ def test_the_declared_counts_can_be_wrong() -> None:
         entry.name, entry.origin, entry.about, entry.loader, (), find_dataset("ba").sizes
     )
     assert len(lie.differences()) == 2
+
+
+def test_the_declared_ones_a_node_can_be_wrong() -> None:
+    x = torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]).to_sparse_csr()  # 3 ones, 2 nodes
+    data = Data(x=x, edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.zeros(2))
+    sizes = {"corrected": Size(nodes=2, edges=1, self_loops=0, features=3)}
+
+    def declared(ones: float) -> list[str]:
+        return Dataset("tiny", "here", "", lambda protocol: data, (), sizes, ones).differences()
+
+    assert declared(1.5) == []
+    assert declared(1.4) == ["tiny: declared 1.4 ones, found 1.5"]
 
 
 def test_unknown_names_and_options() -> None:

@@ -294,6 +294,7 @@ def test_a_description_is_plain_json_and_comes_back(towns: pd.DataFrame) -> None
         stored(fill=10**400),
         stored(blank=1),
         stored() | {"missing": "error"},
+        stored(fill=None) | {"missing": "error"},  # blanks are refused, yet there were some
     ],
 )
 def test_a_malformed_description(values: Any) -> None:

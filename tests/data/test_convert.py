@@ -91,6 +91,19 @@ def test_it_is_the_graph_of_the_same_files(tmp_path: Path, memory: int, directed
     assert not (tmp_path / "g" / "unfinished").exists()
 
 
+def test_named_coordinates_are_those_of_the_same_files(tmp_path: Path) -> None:
+    nodes, edges, roles = stations()
+    nodes["east"], nodes["north"] = np.arange(120) / 3, np.arange(120)[::-1] / 7
+    files = tmp_path / "n.csv", tmp_path / "e.csv"
+    nodes.to_csv(files[0], index=False)
+    edges.to_csv(files[1], index=False)
+    roles["coordinates"] = ["east", "north"]
+    convert_graph(*files, tmp_path / "g", memory=30_000, **roles)
+    got = open_graph(tmp_path / "g")
+    np.testing.assert_allclose(got.pos, nodes[["east", "north"]])
+    assert_same(got, read_graph(*files, **roles))
+
+
 def test_parquet_gzip_other_delimiters_and_named_columns(tmp_path: Path) -> None:
     nodes, edges, roles = stations()
     edges = edges[["km", "from", "to"]].rename(columns={"from": "a", "to": "b"})

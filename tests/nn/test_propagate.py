@@ -125,3 +125,20 @@ def test_means_in_float32_agree_with_float64(weighted: bool) -> None:
         )
         assert single.dtype == torch.float32
         torch.testing.assert_close(single.double(), double, rtol=60 * 2**-24, atol=60 * 2**-24)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_all_numbers_go_to_a_device(sparse: bool) -> None:
+    """To torch's own device without memory: it is there on every machine."""
+    x, edges = torch.eye(3), torch.tensor([[0, 1], [1, 2]])
+    here = prepare(from_scipy(sp.csr_matrix(x.numpy())) if sparse else x, edges)
+    there = here.to(torch.device("meta"))
+    moved = [there.features, *there.means, *([] if there.own is None else [there.own])]
+    assert len(moved) == 1 + len(here.means) + (here.own is not None)
+    assert {part.device.type for part in moved} == {"meta"}
+    assert [part.shape for part in there.means] == [part.shape for part in here.means]
+    assert (there.rows, there.columns) == (here.rows, here.columns)
+    for part in there.means:
+        parts = (part.starts, part.columns, part.values, part.scale)
+        assert {tensor.device.type for tensor in parts if tensor is not None} == {"meta"}
+    assert here.to(torch.device("cpu")) is here  # nothing to do

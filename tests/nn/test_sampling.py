@@ -95,3 +95,15 @@ def test_nodes_without_neighbours() -> None:
     batch = Sampler(whole, 3, fan_out=4).batch(torch.tensor([2, 1]), draws())
     assert batch.nodes == 2
     assert batch.mean_for(0).multiply(torch.ones(2, 3)).tolist() == [[0.0] * 3] * 2
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_batch_brought_to_a_device_is_the_same_batch(sparse: bool) -> None:
+    """Part by part: a whole batch that is there already is not touched."""
+    batch = Sampler(graph(sparse, weighted=True), 2, fan_out=3).batch(torch.arange(9), draws())
+    for mean in batch.means:
+        dense = torch.randn(mean.shape[1], 4, generator=draws(), dtype=torch.float64)
+        moved = mean.to(torch.device("cpu"))
+        assert type(moved) is type(mean)
+        assert moved.shape == mean.shape
+        assert torch.equal(moved.multiply(dense), mean.multiply(dense))

@@ -62,6 +62,24 @@ def test_weights_count_nodes_more_or_less() -> None:
     assert got.item() == pytest.approx(0.01 + 0.5 * 2)
 
 
+@pytest.mark.parametrize("form", ["all", "violated", "product"])
+def test_weights_are_relative(form: str) -> None:
+    few = torch.tensor([0.001, 0.003, 0.002, 0.001])
+    small, large = (
+        joint.joint_loss(
+            LOWER,
+            UPPER,
+            Y,
+            confidence_level=0.9,
+            lambda_width=0.5,
+            violation_form=form,
+            weight=weight,
+        )
+        for weight in (few, 1000 * few)
+    )
+    assert small.item() == pytest.approx(large.item())
+
+
 def bounds(seed: int) -> tuple[Tensor, Tensor, Tensor]:
     rng = np.random.default_rng(seed)
     y, middle, half = rng.normal(size=15), rng.normal(size=15), rng.exponential(size=15)
@@ -86,8 +104,9 @@ def test_the_fast_form_equals_the_sum_of_terms(seed: int, lam: float, weighted: 
     torch.testing.assert_close(fast_gradients, torch.autograd.grad(plain, (lower, upper)))
 
 
+@pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("form", ["all", "violated"])
-def test_levels_and_members_add_up(form: str) -> None:
+def test_levels_and_members_add_up(form: str, weighted: bool) -> None:
     """Two levels of three members at once cost what the six cost one by one."""
     levels, prices = torch.tensor([[0.5], [0.9]]).double(), torch.tensor([[0.25], [0.05]]).double()
     single = [[bounds(3 * k + m) for m in range(3)] for k in range(2)]
@@ -103,7 +122,7 @@ def test_levels_and_members_add_up(form: str) -> None:
         confidence_level=levels,
         lambda_width=prices,
         violation_form=form,
-        weight=weight,
+        weight=weight if weighted else None,
     )
     apart = sum(
         joint.joint_loss(
@@ -111,7 +130,7 @@ def test_levels_and_members_add_up(form: str) -> None:
             confidence_level=levels[k].item(),
             lambda_width=prices[k].item(),
             violation_form=form,
-            weight=weight[m],
+            weight=weight[m] if weighted else None,
         ).item()
         for k in range(2)
         for m in range(3)
@@ -179,16 +198,50 @@ def test_nothing_violated_costs_nothing() -> None:
     assert loss.item() == pytest.approx(0.01)
 
 
-@pytest.mark.parametrize(
-    "function",
-    [joint.covered, joint.violation, joint.violation_product],
-)
-def test_shapes_that_differ_raise(function: object) -> None:
-    with pytest.raises(ArrayError, match=r"one shape, got \[\(4,\), \(4, 1\)\]"):
-        function(LOWER, UPPER, Y.unsqueeze(1))  # type: ignore[operator]
-    with pytest.raises(ArrayError, match="one shape"):
-        joint.joint_loss(LOWER, UPPER, Y.unsqueeze(1), confidence_level=0.9, lambda_width=0.1)
+@pytest.mark.parametrize("column", range(3))
+def test_shapes_that_differ_raise(column: int) -> None:
+    columns = [LOWER, UPPER, Y]
+    columns[column] = columns[column].unsqueeze(1)
+    for function in (joint.covered, joint.violation, joint.violation_product):
+        with pytest.raises(ArrayError, match=r"one shape, got \[\(4,\), \(4, 1\)\]"):
+            function(*columns)
+    for form in joint.VIOLATIONS:
+        with pytest.raises(ArrayError, match="one shape"):
+            joint.joint_loss(*columns, confidence_level=0.9, lambda_width=0.1, violation_form=form)
+
+
+def test_widths_and_weights_of_other_shapes_raise() -> None:
     with pytest.raises(ArrayError, match="one shape"):
         joint.width(LOWER, UPPER[:2])
-    with pytest.raises(ArrayError, match="one shape"):
-        joint.mean_over_all(Y, torch.ones(4, 1))
+    for mean in (joint.mean_over_all, joint.mean_over_positive):
+        for wrong in (torch.ones(4, 1), torch.ones(1), torch.ones(2)):
+            with pytest.raises(ArrayError, match="one shape"):
+                mean(Y, wrong)
+
+
+def test_one_member_takes_the_weights_of_the_nodes() -> None:
+    values, weight = torch.tensor([[1.0, 0.0, 5.0]]), torch.tensor([3.0, 1.0, 0.0])
+    assert joint.mean_over_all(values, weight).tolist() == [0.75]
+    assert joint.mean_over_positive(values, weight).tolist() == [1.0]
+
+
+def test_bounds_belong_to_the_interval() -> None:
+    """Targets on the lower and on the upper bound are covered: the gap to 1 is nothing."""
+    for form in joint.VIOLATIONS:
+        loss = joint.joint_loss(
+            torch.tensor([1.0, 0.0]),
+            torch.tensor([2.0, 1.0]),
+            torch.tensor([1.0, 1.0]),
+            confidence_level=1.0,
+            lambda_width=0.5,
+            violation_form=form,
+        )
+        assert loss.item() == pytest.approx(0.5)
+
+
+def test_a_multiple_of_the_loss_has_a_multiple_of_the_gradient() -> None:
+    lower, upper, y = bounds(4)
+    loss = joint.joint_loss(lower, upper, y, confidence_level=0.9, lambda_width=0.1)
+    once = torch.autograd.grad(loss, (lower, upper), retain_graph=True)
+    thrice = torch.autograd.grad(3 * loss, (lower, upper))
+    torch.testing.assert_close(thrice, tuple(3 * gradient for gradient in once))

@@ -85,7 +85,7 @@ class Tree(SparseMatrix):
     def __init__(self, parents: Tensor, values: Tensor, rows: int, seeds: int) -> None:
         counts = torch.bincount(parents, minlength=rows)
         starts = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
-        columns = torch.arange(seeds, seeds + len(parents))
+        columns = torch.arange(seeds, seeds + len(parents), device=parents.device)
         super().__init__(starts, columns, values, (rows, seeds + len(parents)))
         self.counts = (rows, seeds)
         self.parents, self.seeds, self.shares = parents, seeds, values.unsqueeze(1)

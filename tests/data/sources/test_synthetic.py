@@ -13,6 +13,7 @@ from scipy import optimize, stats
 from torch_geometric.data import Data
 
 from qpignn import load_dataset
+from qpignn.data.sources import synthetic
 from qpignn.errors import SettingError
 from qpignn.randomness import LegacyStreams
 
@@ -164,3 +165,14 @@ def test_another_draw_and_size() -> None:
 def test_sizes_that_cannot_be_had(name: str, protocol: str, nodes: int, message: str) -> None:
     with pytest.raises(SettingError, match=message):
         load_dataset(name, protocol, nodes=nodes)
+
+
+def test_centralities_where_powers_do_not_settle(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = nx.lollipop_graph(5, 3)
+    wanted = nx.eigenvector_centrality(graph, tol=1e-12, max_iter=10_000)
+
+    def unsettled(*_: object, **__: object) -> None:
+        raise nx.PowerIterationFailedConvergence(1000)
+
+    monkeypatch.setattr(nx, "eigenvector_centrality", unsettled)
+    assert synthetic._eigenvector(graph) == pytest.approx(wanted, abs=1e-6)
