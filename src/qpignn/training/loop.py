@@ -117,7 +117,8 @@ def train(
     with progress("training", settings.epochs, shown=settings.verbose) as show:
         try:
             for epoch in range(len(history), settings.epochs):
-                net.train()
+                if not net.training:  # asked, because setting it goes through all modules
+                    net.train()
                 looks = settings.looks_after(epoch)
                 shows = looks or epoch == 0
                 moves = [_move(weights, s, epoch, settings, shows=shows) for s in steps(epoch)]
