@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable
 
+from threadpoolctl import threadpool_limits
+
 from qpignn.errors import SettingError
 
 Ranges = dict[str, tuple[float, float]]
@@ -36,7 +38,9 @@ def minimise(
                 {name: trial.suggest_float(name, *ends, log=True) for name, ends in ranges.items()}
             )
 
-        study.optimize(judge, n_trials=trials)
+        # the sampler's matrices are tiny: threads would only wait for each other
+        with threadpool_limits(1, user_api="blas"):
+            study.optimize(judge, n_trials=trials)
     finally:
         optuna.logging.set_verbosity(before)
     return {name: float(value) for name, value in study.best_params.items()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import os
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
@@ -13,8 +14,11 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from torch_geometric.data import Data
+
 from qpignn.data.catalog import PROTOCOLS, find_dataset, load_dataset
 from qpignn.data.perturb import damage
+from qpignn.data.sources.files import DATA_DIR
 from qpignn.data.sources.noise import NOISE, narrowest_width
 from qpignn.data.split import ORDERS, split_nodes
 from qpignn.data.views import VIEWS, View, make_view
@@ -139,10 +143,16 @@ class Cell:
             whole = self.method in WHOLE_GRAPH
             view, _ = published_view(dataset, self.split, self.options, whole=whole)
             return replace(view, fit=damage(view.fit, self.damage, seed=self.seed))
-        data = load_dataset(dataset, **self.options)
+        data = _loaded(dataset, json.dumps(self.options), os.environ.get(DATA_DIR))
         data = damage(data, self.damage, seed=self.seed, relative=True)
         data = split_nodes(data, test=TEST_SHARE, by=self.split, seed=self.seed)
         return make_view(data, self.view)
+
+
+@lru_cache(maxsize=2)
+def _loaded(dataset: str, options: str, folder: str | None) -> Data:
+    """Load a data set once for the cells that follow each other; nobody changes it in place."""
+    return load_dataset(dataset, **json.loads(options))
 
 
 def _moments(history: History) -> dict[str, list[float]]:

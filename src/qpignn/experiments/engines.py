@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
+from threadpoolctl import threadpool_limits
 
 from qpignn.errors import SettingError, one_of
 from qpignn.experiments.cell import Cell
@@ -85,6 +86,7 @@ def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
 def _begin() -> None:
     """Make a process of the pool ready; it ends with the one that started it, even by a kill."""
     torch.set_num_threads(1)
+    threadpool_limits(1)  # NumPy's and SciPy's, too
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 
