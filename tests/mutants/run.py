@@ -8,8 +8,8 @@ The tests of a module are those of the same name: ``tests/objectives/test_rqr.py
 A mutant survives if all tests pass. Survivors that compute the same as the original are listed with
 the reason in ``equivalent.txt``. Exit code 1: there are others, or that list is out of date.
 
-Why not a library: mutmut 3.8 reads a part of pytest that version 9 has no more, mutatest ended
-before Python 3.9, and cosmic-ray starts an interpreter, and so torch, anew for each mutant.
+Why not a library: mutmut 3.8 reads a part of pytest that version 9 has no more, and cosmic-ray
+starts an interpreter, and so torch, anew for each mutant.
 """
 
 from __future__ import annotations
