@@ -5,7 +5,7 @@ That it would sing is shown by methods that cheat, and by taking away what hides
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -134,9 +134,18 @@ def planted_loader(load: Callable[..., Data], test: Tensor) -> Callable[..., Dat
     return lambda *names, **options: plant(load(*names, **options), test)
 
 
+@pytest.fixture(autouse=True)
+def _nothing_loaded() -> Iterator[None]:
+    """Cells keep what they loaded: no planted target may stay for other tests."""
+    cells._loaded.cache_clear()
+    yield
+    cells._loaded.cache_clear()
+
+
 def rows(cell: Cell, module: Any, test: Tensor, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     honest = cell.run()
     monkeypatch.setattr(module, "load_dataset", planted_loader(module.load_dataset, test))
+    cells._loaded.cache_clear()
     return [honest, cell.run()]
 
 
