@@ -373,15 +373,10 @@ def test_a_real_ctrl_c(here: Path) -> None:
         "--epochs",
         "1000000",
     ]
-    with subprocess.Popen(
-        words,
-        stderr=subprocess.PIPE,
-        text=True,
-        cwd=here,
-        preexec_fn=lambda: signal.signal(
-            signal.SIGINT, signal.SIG_DFL
-        ),  # jobs of a shell ignore it
-    ) as process:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs of a shell ignore it
+    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=here)
+    signal.signal(signal.SIGINT, before)
+    with process:
         assert process.stderr is not None
         for line in process.stderr:
             if line.startswith("split: "):
