@@ -33,6 +33,8 @@ def test_an_honest_array_is_read(graph: Path) -> None:
         PLAIN.replace("'<f8'", "[('a', '<f8')]"),
         PLAIN.replace("<f8", ">f8"),
         PLAIN.replace("<f8", "<M8[s]"),
+        PLAIN.replace("<f8", "<f9"),
+        PLAIN.replace("<f8", "<\xff8"),
         PLAIN.replace("False", "True"),
         PLAIN.replace("40", str(2**61)),
         PLAIN.replace("40", str(2**64)),

@@ -47,7 +47,9 @@ KINDS = {
 """The arrays there may be, and the types each may have."""
 NAMES = (IDS, *(f"{name}.npy" for name in KINDS))
 HEADER = re.compile(
-    r"\{'descr': '([<|]\w\d)', 'fortran_order': False, 'shape': \((\d{1,19}), ?(\d{0,19})\), \} *\n"
+    r"\{'descr': '([<|]\w\d)', 'fortran_order': False, "
+    r"'shape': \((\d{1,19}), ?(\d{0,19})\), \} *\n",
+    re.ASCII,
 )
 """What our arrays' headers say: matched, not evaluated, since anybody may have written them."""
 
@@ -365,8 +367,9 @@ def _mapped(path: Path, told: dict[str, Any]) -> npt.NDArray[Any]:
         shape, kind, start = _header(path)
     except (OSError, ValueError) as error:
         raise _amiss(path.parent, f"a damaged {path.name} ({error})") from error
-    size = start + math.prod(shape) * np.dtype(kind).itemsize
-    if (kind, list(shape)) != (told["dtype"], told["shape"]) or size != told["bytes"]:
+    same = (kind, list(shape)) == (told["dtype"], told["shape"])  # first: it may be no type at all
+    size = start + math.prod(shape) * np.dtype(kind).itemsize if same else 0
+    if not same or size != told["bytes"]:
         raise _amiss(path.parent, f"{path.name} of type {kind} and shape {list(shape)}")
     with path.open("rb") as file:
         memory = _private_map(file, size)
