@@ -1,4 +1,4 @@
-"""The written-out step against autograd, in float64, for every shape of net it is used for."""
+"""Written-out steps against autograd, in float64, for every method and shape of net."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from torch_geometric.data import Data
 
 from qpignn import make_method
 from qpignn.methods.net import Seen
-from qpignn.methods.qpignn import QpiGNN
 from qpignn.nn.encoders import SageEncoder
 from qpignn.nn.propagate import Operands, SparseMatrix
 from qpignn.training.weights import FlatWeights
@@ -26,12 +25,18 @@ def graph(sparse: bool = False, seed: int = 0) -> Data:
     return Data(x=x, edge_index=edges, y=torch.randn(40, generator=draw, dtype=torch.float64))
 
 
-def prepared(data: Data, settings: dict[str, Any]) -> tuple[QpiGNN, Seen]:
-    method = QpiGNN(**{"dtype": "float64", "hidden": 8, "seed": 3, **settings})
+def prepared(
+    data: Data, settings: dict[str, Any], name: str = "qpignn", weighted: bool = True
+) -> tuple[Any, Seen]:
+    method: Any = make_method(name, **{"dtype": "float64", "hidden": 8, "seed": 3, **settings})
     given = torch.arange(40) < 30
     method._fit_scalers(data, given)
-    seen = method._see(data, given, method._held_out(data, given))
-    method.lambda_width_ = method._price()
+    held_out = method._held_out(data, given) & weighted
+    seen = method._see(data, given, held_out)
+    if name == "qpignn":
+        method.lambda_width_ = method._price()
+    method.noise_ = torch.ones((), dtype=torch.float64)  # MC dropout's and
+    method._nodes = torch.tensor([30])  # the Bayesian net's, which a fit sets first
     method.net_ = method._new_net(seen.graph.columns).train()
     return method, seen
 
@@ -55,20 +60,33 @@ def by_autograd(encoder: SageEncoder, graph: Operands) -> torch.Tensor:
     return hidden
 
 
-def step(data: Data, settings: dict[str, Any], *, by_hand: bool) -> tuple[float, torch.Tensor, Any]:
-    method, seen = prepared(data, settings)
-    weight = seen.weight * ~seen.held_out
+def step(
+    data: Data,
+    settings: dict[str, Any],
+    name: str = "qpignn",
+    *,
+    by_hand: bool,
+    weighted: bool = True,
+) -> tuple[float, torch.Tensor, Any]:
+    method, seen = prepared(data, settings, name, weighted)
     weights = FlatWeights(method.net_.parameters(), 0.1, 0.0)
     weights.clear_gradient()
     if by_hand:
-        measure = method._by_hand(seen, weight)
-        assert measure is not None
-        measured = measure()
+        measured = method._measure(seen)()
+        assert measured.gradient is not None
     else:
         hidden = by_autograd(method.net_.encoder, seen.graph)
+        weight = seen.weight * ~seen.held_out
         measured = method._loss(method.net_.head(hidden), seen.y, weight)
     measured.backward()
     return measured.loss.item(), weights.gradient, measured.shown()
+
+
+def agree(fast: tuple[float, torch.Tensor, Any], plain: tuple[float, torch.Tensor, Any]) -> None:
+    assert fast[0] == pytest.approx(plain[0], rel=1e-12)
+    assert plain[1].abs().max() > 0
+    torch.testing.assert_close(fast[1], plain[1], rtol=1e-10, atol=1e-13)
+    assert fast[2] == pytest.approx(plain[2], rel=1e-12)
 
 
 SHAPES = [
@@ -86,12 +104,33 @@ SHAPES = [
 @pytest.mark.parametrize("settings", SHAPES, ids=str)
 def test_the_same_loss_and_gradient(settings: dict[str, Any], sparse: bool) -> None:
     data = graph(sparse)
-    plain = step(data, settings, by_hand=False)
-    fast = step(data, settings, by_hand=True)
-    assert fast[0] == pytest.approx(plain[0], rel=1e-12)
-    assert plain[1].abs().max() > 0
-    torch.testing.assert_close(fast[1], plain[1], rtol=1e-10, atol=1e-13)
-    assert fast[2] == pytest.approx(plain[2], rel=1e-12)
+    agree(step(data, settings, by_hand=True), step(data, settings, by_hand=False))
+
+
+OTHERS = ("sqr", "rqr", "mc_dropout", "bayesian", "evidential", "deep_ensemble", "quantile")
+
+
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("activation", ["silu", "relu"])
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_same_for_every_method(name: str, activation: str, weighted: bool) -> None:
+    data, settings = graph(sparse=activation == "relu"), {"activation": activation, "dropout": 0.3}
+    fast, plain = (
+        step(data, settings, name, by_hand=by_hand, weighted=weighted) for by_hand in (True, False)
+    )
+    agree(fast, plain)
+
+
+def test_a_step_begins_anew() -> None:
+    """What the first step left in memory is nothing to the second."""
+    method, seen = prepared(graph(), {"dropout": 0.0}, "deep_ensemble")
+    weights = FlatWeights(method.net_.parameters(), 0.1, 0.0)
+    measure, found = method._measure(seen), []
+    for _ in range(2):
+        measure().backward()
+        found.append(weights.gradient.clone())
+        weights.clear_gradient()
+    assert torch.equal(*found)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -125,14 +164,14 @@ def test_the_encoder_alone(activation: str, sparse: bool) -> None:
         torch.testing.assert_close(ours, wanted, rtol=1e-10, atol=1e-12)
 
 
-def test_a_whole_fit_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    data = graph()
-    fast = QpiGNN(dtype="float64", epochs=30).fit(data).predict_interval(data)
-    monkeypatch.setattr(QpiGNN, "_by_hand", lambda *_: None)
-    plain = QpiGNN(dtype="float64", epochs=30).fit(data).predict_interval(data)
-    torch.testing.assert_close(
-        torch.tensor(fast.lower), torch.tensor(plain.lower), rtol=1e-6, atol=1e-8
-    )
+@pytest.mark.parametrize("name", ["qpignn", "quantile", "corrected", "evidential"])
+def test_a_whole_fit_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, settings = graph(), {"dtype": "float64", "epochs": 30}
+    fast = make_method(name, **settings).fit(data).predict_interval(data)
+    monkeypatch.setattr("qpignn.training.byhand.two_layers", lambda net: None)
+    plain = make_method(name, **settings).fit(data).predict_interval(data)
+    np.testing.assert_allclose(fast.lower, plain.lower, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(fast.upper, plain.upper, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("settings", [{"layers": 3}, {"lambda_width": 0.1, "width": "l2"}])

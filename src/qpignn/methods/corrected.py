@@ -26,6 +26,7 @@ from qpignn.nn.interval_net import IntervalNet
 from qpignn.nn.propagate import Operands, prepare
 from qpignn.randomness import numpy_rng, torch_rng
 from qpignn.search import minimise
+from qpignn.training.byhand import encoder_step
 from qpignn.training.loop import Measured, TrainingSettings, once, train
 
 ENOUGH = 6  # nodes for a correction: two halves, or three parts in a search
@@ -119,16 +120,16 @@ class CorrectedGNN(QuantileGNN):
         self.second_ = self._new_second()
         draw = numpy_rng(self.seed, "halves")
 
-        def measure() -> Measured:
-            moves = self.second_(task.graph)
+        def cost(moves: Tensor) -> Measured:
             order = nodes[torch.from_numpy(draw.permutation(len(nodes)))]
             size = task.size(moves, *order.tensor_split(2))
             loss = size + consistency * moves[..., nodes].square().mean()
             return Measured(loss, lambda: (math.nan, size.item()))
 
+        step = encoder_step(self.second_, task.graph, cost)
         settings = replace(self._correction_training(), lr=correction_lr)
         with self._pace(task.graph.nodes):
-            self.second_history_ = train(self.second_, once(measure), settings, draws=[draw])
+            self.second_history_ = train(self.second_, once(step), settings, draws=[draw])
 
     def _new_second(self) -> IntervalNet:
         generator = torch_rng(self.seed, "second net")
@@ -186,10 +187,40 @@ class _Task:
 
     def size(self, moves: Tensor, widening: Tensor, judged: Tensor) -> Tensor:
         """Mean width on some nodes, after a conformal step on others; differentiable in both."""
-        lower, upper = self.bounds + torch.stack(moves[:, 0].chunk(2))
+        found: Tensor = _Size.apply(moves, self, widening, judged)  # type: ignore[no-untyped-call]
+        return found
+
+
+class _Size(torch.autograd.Function):
+    """The sum of levels' sizes; its gradient is known with it, so autograd need not look for it."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, moves: Tensor, task: _Task, widening: Tensor, judged: Tensor
+    ) -> Tensor:
+        lower, upper = task.bounds + moves.reshape(task.bounds.shape)
+        below, above = lower - task.y, task.y - upper
+        scores = torch.maximum(below, above)[:, widening]
+        wide = (upper - lower)[:, judged]
+        gradient = torch.zeros_like(task.bounds)
+        to_lower, to_upper = gradient
         total = moves.new_zeros(())
-        for low, high, level in zip(lower, upper, self.levels, strict=True):
-            scores = torch.maximum(low - self.y, self.y - high)[widening].sort().values
-            rank = min(conformal_rank(len(scores), level), len(scores))
-            total = total + torch.relu(high - low + 2 * scores[rank - 1])[judged].mean()
+        for i, level in enumerate(task.levels):
+            rank = min(conformal_rank(len(widening), level), len(widening))
+            score, place = scores[i].kthvalue(rank)
+            widened = wide[i] + 2 * score
+            total += widened.relu().mean()
+            share = (widened > 0).to(moves.dtype) / len(judged)
+            to_lower[i, judged], to_upper[i, judged] = -share, share
+            node, pull = widening[place], 2 * share.sum()  # the node whose score widens all
+            if below[i, node] > above[i, node]:
+                to_lower[i, node] += pull
+            else:
+                to_upper[i, node] -= pull
+        ctx.save_for_backward(gradient.view_as(moves))
         return total
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        (gradient,) = ctx.saved_tensors
+        return upstream * gradient, None, None, None

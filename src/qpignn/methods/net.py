@@ -43,6 +43,7 @@ from qpignn.nn.sampling import Sampler
 from qpignn.objectives.joint import covered, mean_over_all, violation, width
 from qpignn.randomness import numpy_rng, torch_rng
 from qpignn.tensors import check_tensors
+from qpignn.training.byhand import Stepped, encoder_step
 from qpignn.training.checkpoint import agreed
 from qpignn.training.loop import Measured, Steps, TrainingSettings, once, train
 
@@ -58,7 +59,7 @@ class Seen:
 
     Attributes:
         graph: its first rows are the given nodes, if they are trained on all at once.
-        y, weight: (given,).
+        y, weight: (given,); nodes that no member is trained on stand last.
         held_out: (members, given), the nodes a member is not trained on.
         batch: how many nodes make a step, and where the given ones stand in the graph; None where
             a step is on all of them.
@@ -69,6 +70,18 @@ class Seen:
     weight: Tensor
     held_out: Tensor
     batch: Batch | None = None
+
+    def trained(self) -> Seen:
+        """Leave out the nodes that no member is trained on."""
+        idle = self.held_out.all(dim=0)
+        count = len(idle) - int(idle.sum())
+        if count == len(idle) or bool(idle[:count].any()):
+            return self
+        y, weight, held_out = self.y[:count], self.weight[:count], self.held_out[:, :count]
+        if self.batch is None:
+            return Seen(self.graph.first(count), y, weight, held_out)
+        batch = Batch(self.batch.size, self.batch.positions[:count])
+        return Seen(self.graph, y, weight, held_out, batch)
 
     def to(self, device: torch.device) -> Seen:
         """Bring what a step computes with to a device."""
@@ -275,7 +288,8 @@ class NetMethod(IntervalMethod):
         device = find_device(self.device)
         self.net_.to(device)
         seen = seen if seen.batch is not None else seen.to(device)
-        steps = self._batch_steps(seen) if seen.batch else once(self._measure(seen))
+        some = seen.trained()
+        steps = self._batch_steps(some) if some.batch else once(self._measure(some))
         score = (lambda: self._held_out_score(seen)) if bool(seen.held_out.any()) else None
         with self._pace(seen.graph.nodes):
             self.history_ = train(self.net_, steps, self._training(), score)
@@ -311,12 +325,19 @@ class NetMethod(IntervalMethod):
         trained = seen.weight * ~seen.held_out
         alike = None if bool((trained == 1).all()) else trained
 
-        def plainly() -> Measured:
-            return self._loss(self.net_(seen.graph), seen.y, alike)
+        step = self._by_hand(seen, alike)
+        if step is None:
+            return encoder_step(
+                self.net_, seen.graph, lambda outputs: self._loss(outputs, seen.y, alike)
+            )
 
-        return self._by_hand(seen, alike) or plainly
+        def by_hand() -> Measured:
+            loss, outputs, gradient = step()
+            return replace(self._measured(loss, outputs, seen.y, alike), gradient=gradient)
 
-    def _by_hand(self, seen: Seen, weight: Tensor | None) -> Callable[[], Measured] | None:
+        return by_hand
+
+    def _by_hand(self, seen: Seen, weight: Tensor | None) -> Callable[[], Stepped] | None:
         """Return a faster way to the same loss and gradient, where a method has one."""
         return None
 
@@ -401,7 +422,8 @@ class NetMethod(IntervalMethod):
     def _see(self, data: Data, given: Tensor, held_out: Tensor) -> Seen:
         """Return what a fit sees of the graph, in the net's units."""
         dtype = DTYPES[self.dtype]
-        nodes = given.nonzero().flatten()
+        order = held_out.all(dim=0).to(torch.uint8).argsort(stable=True)
+        nodes, held_out = given.nonzero().flatten()[order], held_out[:, order]
         y = self.y_scaler_.transform(data.y[nodes], dtype)
         weight = data.get("node_weight")
         counts = torch.ones_like(y) if weight is None else weight[nodes].to(dtype)

@@ -14,13 +14,11 @@ from qpignn.intervals import check_levels
 from qpignn.methods.base import Fitted
 from qpignn.methods.net import Seen, fold_turns
 from qpignn.methods.selfcalibrating import Outputs, SelfCalibrating
-from qpignn.nn.encoders import SageEncoder
 from qpignn.nn.heads import POSITIVE, IntervalHead
-from qpignn.nn.interval_net import run_apart
 from qpignn.objectives.joint import VIOLATIONS, WIDTHS, covered, joint_loss, mean_over_all, width
 from qpignn.search import minimise
 from qpignn.tensors import one_number
-from qpignn.training.byhand import ByHand, step_apart
+from qpignn.training.byhand import Stepped, joint_steps
 from qpignn.training.loop import Measured
 
 SEARCHED = {"all": (0.005, 0.5), "product": (0.005, 0.5), "violated": (0.1, 1.0)}
@@ -223,42 +221,17 @@ class QpiGNN(SelfCalibrating):
         own = self._calibrates()
         return levels, calibrated if own else torch.full_like(levels, self.lambda_width_)
 
-    def _by_hand(self, seen: Seen, weight: Tensor | None) -> Callable[[], Measured] | None:
-        encoder, head = self.net_.encoder, self.net_.head
-        printed = (self.violation, self.width) == ("all", "l1")
-        if not (printed and isinstance(encoder, SageEncoder) and len(encoder.layers) == 2):
+    def _by_hand(self, seen: Seen, weight: Tensor | None) -> Callable[[], Stepped] | None:
+        if (self.violation, self.width) != ("all", "l1"):
             return None
-        assert isinstance(head, IntervalHead)
-        levels, prices = (part.to(seen.y.device) for part in self._prices(seen.y.dtype))
-        members = self._members()
-        apart = run_apart(seen.graph, members, self.hidden)
-        parts = [slice(i, i + 1) for i in range(members)] if apart else [None]
-        steps = [
-            ByHand(
-                encoder,
-                head,
-                seen.graph,
-                seen.y,
-                weight,
-                levels=levels,
-                prices=prices,
-                anchored=self._calibrates(),
-                members=part,
-            )
-            for part in parts
-        ]
-
-        def together() -> Measured:
-            loss, outputs = steps[0].forward()
-            shown = self._measured(loss, outputs, seen.y, weight).shown
-            return Measured(loss, shown, steps[0].backward)
-
-        def one_by_one() -> Measured:
-            loss, outputs = step_apart(steps, encoder.generator)
-            shown = self._measured(loss, outputs, seen.y, weight).shown
-            return Measured(loss, shown, lambda: None)
-
-        return one_by_one if apart else together
+        levels, prices = self._prices(seen.y.dtype)
+        anchored = self._calibrates()
+        return joint_steps(
+            *(self.net_, seen.graph, seen.y, weight),
+            levels=levels,
+            prices=prices,
+            anchored=anchored,
+        )
 
     def _loss(self, outputs: Outputs, y: Tensor, weight: Tensor | None) -> Measured:
         lower, upper = self._bounds(outputs)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 
-from qpignn.methods.net import NetMethod
+from qpignn.methods.net import NetMethod, Seen
 from qpignn.nn.heads import IntervalHead
 from qpignn.objectives.joint import joint_loss
+from qpignn.training.byhand import Stepped, joint_steps
 from qpignn.training.loop import Measured
 
 
@@ -38,6 +41,15 @@ class QuantileGNN(NetMethod):
     def _bounds(self, outputs: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor]:
         value, below, above = outputs
         return value - below, value + above
+
+    def _by_hand(self, seen: Seen, weight: Tensor | None) -> Callable[[], Stepped] | None:
+        levels = torch.tensor(self._trained_levels(), dtype=seen.y.dtype).unsqueeze(1)
+        return joint_steps(
+            *(self.net_, seen.graph, seen.y, weight),
+            levels=levels,
+            prices=(1 - levels) / 2,
+            anchored=True,
+        )
 
     def _loss(
         self, outputs: tuple[Tensor, Tensor, Tensor], y: Tensor, weight: Tensor | None

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from qpignn import ranks
 from qpignn.nn.propagate import Operands, SparseMatrix
-from qpignn.nn.two_layers import TwoLayers, encode
+from qpignn.nn.two_layers import TwoLayers
 from qpignn.room import new_tensor, row_chunks
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -127,8 +127,6 @@ class SageEncoder(nn.Module):
 
     def forward(self, graph: Operands) -> Tensor:
         """Return (members, graph.rows, hidden)."""
-        if len(self.layers) == 2 and torch.is_grad_enabled():
-            return encode(self.written_out(graph))
         first, *rest = self.layers
         assert isinstance(first, SageLayer)
         hidden = self._activated(first.on_features(graph, len(rest)))
@@ -186,14 +184,20 @@ class SageEncoder(nn.Module):
         names = ("neighbour", "bias", "root")
         return [cast(Tensor, getattr(layer, name)) for layer in self.layers for name in names]
 
-    def written_out(
-        self, graph: Operands, *, reuse: bool = False, part: slice | None = None
-    ) -> TwoLayers:
-        """Return two layers on a graph, with their gradient written out, for some members."""
+    def written_out(self, graph: Operands, part: slice = slice(None)) -> TwoLayers:
+        """Return two layers on a graph, with their gradient written out, for some members.
+
+        Weights and their gradients must stay where they are.
+        """
         weights = self.sage_weights()
-        if part is not None:
-            weights = [weight[part] for weight in weights]
-        return TwoLayers(weights, graph, self.activation_name, self.kept_units, reuse=reuse)
+        gradients = [cast(Tensor, weight.grad)[part] for weight in weights]
+        return TwoLayers(
+            [weight[part] for weight in weights],
+            gradients,
+            graph,
+            self.activation_name,
+            self.kept_units,
+        )
 
     def _activated(self, hidden: Tensor) -> Tensor:
         hidden = self.activation(hidden)

@@ -202,6 +202,12 @@ class Operands:
         means = [mean.to(device) for mean in self.means]
         return replace(self, features=self.features.to(device), means=means, own=own)
 
+    def first(self, rows: int) -> Operands:
+        """Ask for outputs of fewer nodes: the first so many."""
+        last, mean = self.means[0].some(0, rows), self.mean
+        means = (last, mean) if len(self.means) == 1 else (last, *self.means[1:])
+        return replace(self, means=means, rows=rows)
+
     @property
     def nodes(self) -> int:
         """How many nodes there are."""

@@ -1,8 +1,8 @@
 """Two GraphSAGE layers with their gradient written out.
 
-The numbers of :class:`qpignn.nn.encoders.SageEncoder`, which uses this for nets of two layers while
-training. On a graph of a thousand nodes a step is mostly autograd's bookkeeping; here there is one
-node of it, or none where the caller works without autograd and gives the places for the gradients.
+The numbers of :class:`qpignn.nn.encoders.SageEncoder`, for nets of two layers while they train
+(:mod:`qpignn.training.byhand`). On a graph of a thousand nodes a step is mostly autograd's
+bookkeeping; here there is none, and every pass writes over the numbers of the last one.
 """
 
 from __future__ import annotations
@@ -34,40 +34,36 @@ Mask = Callable[[Tensor], Tensor | None]
 class TwoLayers:
     """Forward and backward through two layers on one graph.
 
-    A single member is computed with matrices of two dimensions, which are quicker.
+    A single member is computed with matrices of two dimensions, which are quicker. Go backward
+    before going forward again.
 
     Args:
-        weights: neighbour, bias and root of the first layer, then of the second.
+        weights: neighbour, bias and root of the first layer, then of the second; always these.
+        gradients: where their gradients go.
         graph: what they run on.
         activation: its name.
         mask: draws dropout's mask for hidden vectors, or returns None.
-        reuse: whether every pass writes over the numbers of the last one; for callers that go
-            backward before they go forward again.
     """
 
     def __init__(
         self,
         weights: Sequence[Tensor],
+        gradients: Sequence[Tensor],
         graph: Operands,
         activation: str,
         mask: Mask,
-        *,
-        reuse: bool = False,
     ) -> None:
-        self.weights, self.graph, self.mask, self.reuse = weights, graph, mask, reuse
+        self.graph, self.mask = graph, mask
         self.activate, self.deactivate = ACTIVATIONS[activation]
         self.single = len(weights[0]) == 1
         self.add = torch.addmm if self.single else torch.baddbmm
         self.times = torch.mm if self.single else torch.bmm
+        self.weights, self.gradients = self._bare(weights), self._bare(gradients)
         self.places: dict[str, Tensor] = {}
-        self.bare: Sequence[Tensor] | None = None
-        self.bare_out: Sequence[Tensor] | None = None
 
     def forward(self) -> Tensor:
         """Return hidden vectors of the wanted nodes, (members, rows, hidden)."""
-        if not self.reuse or self.bare is None:
-            self.bare = self._bare(self.weights)
-        graph, (*first, neighbour, bias, root) = self.graph, self.bare
+        graph, (*first, neighbour, bias, root) = self.graph, self.weights
         self.z1 = self._projected(*first)
         h1, self.kept1 = self._activated(self.z1)
         self.around = graph.mean_for(0).multiply(h1)
@@ -77,12 +73,11 @@ class TwoLayers:
         hidden, self.kept2 = self._activated(self.z2)
         return hidden.unsqueeze(0) if self.single else hidden
 
-    def backward(self, gradient: Tensor, out: Sequence[Tensor]) -> None:
-        """Write the gradients of the weights into ``out``, from that of the hidden vectors."""
-        rows, out = self.graph.rows, self._bare_places(out)
-        assert self.bare is not None
-        *_, neighbour, _, root = self.bare
-        to_z2 = self._bare([gradient if self.reuse else gradient.clone()])[0]
+    def backward(self, gradient: Tensor) -> None:
+        """Write down the gradients of the weights; that of the hidden vectors is spoilt."""
+        rows, out = self.graph.rows, self.gradients
+        *_, neighbour, _, root = self.weights
+        (to_z2,) = self._bare([gradient])
         self._deactivate(to_z2, self.z2, self.kept2)
         self.times(self.around.mT, to_z2, out=out[3])
         torch.sum(to_z2, -2, keepdim=True, out=out[4])
@@ -97,16 +92,12 @@ class TwoLayers:
 
     def forget(self) -> None:
         """Give back the memory of the last pass."""
+        self.places.clear()
         del self.z1, self.around, self.own, self.z2, self.kept1, self.kept2
 
     def _bare(self, tensors: Sequence[Tensor]) -> Sequence[Tensor]:
         """Leave out the axis of members where there is one only."""
         return [tensor[0] for tensor in tensors] if self.single else tensors
-
-    def _bare_places(self, out: Sequence[Tensor]) -> Sequence[Tensor]:
-        if not self.reuse or self.bare_out is None:
-            self.bare_out = self._bare(out)
-        return self.bare_out
 
     def _projected(self, neighbour: Tensor, bias: Tensor, root: Tensor) -> Tensor:
         x = self.graph.features
@@ -140,10 +131,8 @@ class TwoLayers:
         found: Tensor = self.times(left, right, out=self._place(name, left, right))
         return found
 
-    def _place(self, name: str, left: Tensor, right: Tensor) -> Tensor | None:
-        """Return where a product goes: always the same memory, where that may be."""
-        if not self.reuse:
-            return None
+    def _place(self, name: str, left: Tensor, right: Tensor) -> Tensor:
+        """Return where a product goes: always the same memory."""
         if name not in self.places:
             self.places[name] = left.new_empty((*left.shape[:-1], right.shape[-1]))
         return self.places[name]
@@ -158,23 +147,3 @@ class TwoLayers:
         if kept is not None:
             gradient.mul_(kept)
         self.deactivate(gradient, z)
-
-
-class _Encoded(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, layers: TwoLayers, *weights: Tensor) -> Tensor:
-        ctx.layers = layers
-        return layers.forward()
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        layers = ctx.layers
-        found = [torch.empty_like(weight) for weight in layers.weights]
-        layers.backward(gradient, found)
-        return None, *found
-
-
-def encode(layers: TwoLayers) -> Tensor:
-    """Run two layers as one step of autograd."""
-    hidden: Tensor = _Encoded.apply(layers, *layers.weights)  # type: ignore[no-untyped-call]
-    return hidden

@@ -1,15 +1,19 @@
-"""A training step of QpiGNN's default net with the gradient written out: no autograd at all.
+"""Training steps with the gradient written out, in whole or in part.
 
-Encoder, head and joint loss are those of the plain path, in an order that keeps what the gradient
-needs. With r = y − ŷ, half-widths d₋ and d₊, B = 1[r < −d₋], A = 1[r > d₊] and a node's share s of
-the mean, the joint loss (as printed) moves ŷ by s·(B − A), d₋ by s·(λ − B) and d₊ by s·(λ − A), and
-its terms with a gradient add up to those moves times −r, d₋ and d₊. ``tests/training`` holds this
-to the numbers of the plain path and of autograd.
+:func:`joint_steps` is the step of nets under the joint loss, QpiGNN's default among them, without
+autograd at all. Encoder, head and loss are those of the plain path, in an order that keeps what the
+gradient needs. With r = y − ŷ, half-widths d₋ and d₊, B = 1[r < −d₋], A = 1[r > d₊] and a node's
+share s of the mean, the joint loss (as printed) moves ŷ by s·(B − A), d₋ by s·(λ − B) and d₊ by
+s·(λ − A), and its terms with a gradient add up to those moves times −r, d₋ and d₊.
+
+:func:`encoder_step` is that of all other nets of two layers: head and loss are left to autograd.
+``tests/training`` holds both to the numbers of the plain path and of autograd.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 import torch
@@ -17,8 +21,10 @@ from torch import Tensor
 
 from qpignn.nn.encoders import SageEncoder
 from qpignn.nn.heads import IntervalHead
+from qpignn.nn.interval_net import IntervalNet, run_apart
 from qpignn.nn.propagate import Operands
 from qpignn.nn.two_layers import TwoLayers
+from qpignn.training.loop import Measured
 
 aten = torch.ops.aten
 POSITIVE: dict[str, tuple[Any, Any]] = {
@@ -31,6 +37,46 @@ POSITIVE: dict[str, tuple[Any, Any]] = {
         lambda gradient, _, out: aten.sigmoid_backward.default(gradient, out),
     ),
 }
+Said = tuple[Tensor, Tensor, Tensor]
+"""What the head says: value, half-widths below and above."""
+Stepped = tuple[Tensor, Said, Callable[[], None]]
+"""A loss, what the head said, and what fills in the gradients."""
+
+
+def two_layers(net: IntervalNet) -> SageEncoder | None:
+    """Return the encoder of a net whose gradient is written out; None for others."""
+    encoder = net.encoder
+    return encoder if isinstance(encoder, SageEncoder) and len(encoder.layers) == 2 else None
+
+
+def encoder_step(
+    net: IntervalNet, graph: Operands, cost: Callable[[Any], Measured]
+) -> Callable[[], Measured]:
+    """Return a step whose encoder goes without autograd, where it has two layers.
+
+    ``cost`` says from the head's outputs what is to be minimised. The weights' gradients must have
+    their places when the step is first taken.
+    """
+    encoder = two_layers(net)
+    if encoder is None:
+        return lambda: cost(net(graph))
+    layers: list[TwoLayers] = []
+
+    def step() -> Measured:
+        with torch.no_grad():
+            if not layers:
+                layers.append(encoder.written_out(graph))
+            hidden = layers[0].forward().detach()
+        measured = cost(net.head(hidden.requires_grad_()))
+
+        def backward() -> None:
+            measured.backward()
+            with torch.inference_mode():
+                layers[0].backward(cast(Tensor, hidden.grad))
+
+        return replace(measured, gradient=backward)
+
+    return step
 
 
 class ByHand:
@@ -43,7 +89,7 @@ class ByHand:
         weight: (members, rows), or None for all alike.
         levels, prices: (levels, 1): wanted coverages, and λ of each.
         anchored: whether the value also counts as the interval of level 0, at λ = 1/2.
-        members: those of the net that this step is for; by default all of them, at once.
+        members: those of the net that this step is for.
     """
 
     def __init__(
@@ -57,12 +103,11 @@ class ByHand:
         levels: Tensor,
         prices: Tensor,
         anchored: bool,
-        members: slice | None = None,
+        members: slice,
     ) -> None:
         self.encoder, self.head, self.graph = encoder, head, graph
         self.y, self.levels, self.anchored = y, levels, anchored
-        self.members = members or slice(None)
-        self.alone = members is not None
+        self.members = members
         self.layers: TwoLayers | None = None
         # the axes of what the head says: outputs, members, nodes
         self.prices = prices.unsqueeze(-1)
@@ -73,15 +118,15 @@ class ByHand:
         self.positive, self.positive_backward = POSITIVE[head.positive_name]
 
     @torch.inference_mode()
-    def forward(self) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
-        """Return the loss, and what the head says: value, half-widths below and above."""
+    def forward(self) -> tuple[Tensor, Said]:
+        """Return the loss, and what the head says."""
         head, share = self.head, self.share
         if self.layers is None:  # now that the weights are where the optimiser wants them
-            chosen = self.members
-            self.layers = self.encoder.written_out(self.graph, reuse=not self.alone, part=chosen)
-            self.weight, self.bias = head.weight[chosen], head.bias[chosen]
-            weights = [*self.encoder.sage_weights(), head.weight, head.bias]
-            self.places = [cast(Tensor, weight.grad)[chosen] for weight in weights]
+            self.layers = self.encoder.written_out(self.graph, self.members)
+            self.weight, self.bias = head.weight[self.members], head.bias[self.members]
+            self.to_weight, self.to_bias = (
+                cast(Tensor, weight.grad)[self.members] for weight in (head.weight, head.bias)
+            )
         self.hidden = self.layers.forward()
         self.raw = torch.baddbmm(self.bias, self.weight, self.hidden.mT).transpose(0, 1)
         self.steps = self.positive(self.raw[1:])
@@ -119,11 +164,10 @@ class ByHand:
             to_steps = torch.cat([_undo_cumsum(self.to_below), _undo_cumsum(self.to_above)])
         to_raw[1:] = self.positive_backward(to_steps, self.raw[1:], self.steps)
         by_member = to_raw.transpose(0, 1)
-        *places, to_weight, to_bias = self.places
-        torch.bmm(by_member, self.hidden, out=to_weight)
-        torch.sum(by_member, 2, keepdim=True, out=to_bias)
+        torch.bmm(by_member, self.hidden, out=self.to_weight)
+        torch.sum(by_member, 2, keepdim=True, out=self.to_bias)
         assert self.layers is not None
-        self.layers.backward(torch.bmm(by_member.mT, self.weight), places)
+        self.layers.backward(torch.bmm(by_member.mT, self.weight))
 
     def forget(self) -> None:
         """Give back the memory of the last pass."""
@@ -137,9 +181,39 @@ def _undo_cumsum(gradient: Tensor) -> Tensor:
     return gradient.flip(0).cumsum(dim=0).flip(0) if len(gradient) > 1 else gradient
 
 
-def step_apart(
-    steps: Sequence[ByHand], generator: torch.Generator
-) -> tuple[Tensor, tuple[Tensor, Tensor, Tensor]]:
+def joint_steps(
+    net: IntervalNet,
+    graph: Operands,
+    y: Tensor,
+    weight: Tensor | None,
+    *,
+    levels: Tensor,
+    prices: Tensor,
+    anchored: bool,
+) -> Callable[[], Stepped] | None:
+    """Return the step of a net under the joint loss; None for nets it is not written for.
+
+    Where all members at once would take much memory they take turns. See :class:`ByHand`.
+    """
+    encoder, head = two_layers(net), net.head
+    if encoder is None or not isinstance(head, IntervalHead):
+        return None
+    members = len(head.weight)
+    apart = run_apart(graph, members, head.weight.shape[-1])
+    parts = [slice(i, i + 1) for i in range(members)] if apart else [slice(None)]
+    settings = {"levels": levels.to(y.device), "prices": prices.to(y.device), "anchored": anchored}
+    steps = [ByHand(encoder, head, graph, y, weight, **settings, members=part) for part in parts]
+
+    def together() -> Stepped:
+        return *steps[0].forward(), steps[0].backward
+
+    def one_by_one() -> Stepped:
+        return *step_apart(steps, encoder.generator), lambda: None
+
+    return one_by_one if apart else together
+
+
+def step_apart(steps: Sequence[ByHand], generator: torch.Generator) -> tuple[Tensor, Said]:
     """Go forward and backward member by member: the memory of one, the numbers of all at once.
 
     ``generator`` draws dropout's masks, which members share: each begins where the first did.
