@@ -195,9 +195,7 @@ class _Size(torch.autograd.Function):
     """The sum of levels' sizes; its gradient is known with it, so autograd need not look for it."""
 
     @staticmethod
-    def forward(
-        ctx: Any, moves: Tensor, task: _Task, widening: Tensor, judged: Tensor
-    ) -> Tensor:
+    def forward(ctx: Any, moves: Tensor, task: _Task, widening: Tensor, judged: Tensor) -> Tensor:
         lower, upper = task.bounds + moves.reshape(task.bounds.shape)
         below, above = lower - task.y, task.y - upper
         scores = torch.maximum(below, above)[:, widening]
