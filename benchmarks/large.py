@@ -27,8 +27,8 @@ import torch
 from torch_geometric.data import Data
 
 from peak import peak_so_far
-from qpignn.methods.net import Seen
 from qpignn.methods.qpignn import QpiGNN
+from qpignn.methods.seen import Seen
 from qpignn.training.loop import Measured
 
 ONE_NET = {"lambda_width": 0.05, "hidden": 64, "activation": "relu", "dropout": 0.0}

@@ -41,7 +41,7 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from qpignn.methods.net import Seen
+from qpignn.methods.seen import Seen
 from qpignn.nn.propagate import SparseMatrix
 from shapes import Shape
 from steps import FAN_OUT, WIDTH, Epoch

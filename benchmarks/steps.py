@@ -19,8 +19,8 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import SAGEConv
 
-from qpignn.methods.net import Batch, Seen
 from qpignn.methods.qpignn import QpiGNN
+from qpignn.methods.seen import Batch, Seen
 from qpignn.nn.propagate import prepare
 from qpignn.room import keep_freed_blocks
 from qpignn.training.loop import once

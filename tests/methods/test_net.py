@@ -10,7 +10,6 @@ from torch_geometric.data import Data
 
 from qpignn import QpiGNN, load_dataset
 from qpignn.errors import SettingError, SplitError
-from qpignn.methods.net import fold_turns
 
 
 @pytest.fixture
@@ -42,18 +41,6 @@ def test_weights_of_another_net_are_refused(data: Data) -> None:
     other = QpiGNN(epochs=1, hidden=8).fit(data).net_.state_dict()
     with pytest.raises(SettingError, match="start_from: the weights do not fit"):
         QpiGNN(epochs=1).start_from(other).fit(data)
-
-
-def test_members_take_turns_and_each_node_is_held_out_once_a_deal() -> None:
-    held_out = fold_turns(23, 10, seed=0)
-    assert held_out.shape == (10, 23)
-    for deal in (held_out[:5], held_out[5:]):
-        assert (deal.sum(dim=0) == 1).all()
-        assert deal.sum(dim=1).min() >= 4
-    assert not torch.equal(held_out[:5], held_out[5:])
-    assert torch.equal(held_out, fold_turns(23, 10, seed=0))
-    assert not torch.equal(held_out, fold_turns(23, 10, seed=1))
-    assert not fold_turns(4, 10, seed=0).any()  # four nodes cannot be dealt in five
 
 
 def test_members_trained_together_are_the_nets_trained_apart(data: Data) -> None:

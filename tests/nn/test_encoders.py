@@ -119,6 +119,24 @@ def test_dropout_drops_its_share_and_keeps_the_mean() -> None:
     assert together.tolist() == pytest.approx([0.25] * 8, abs=0.011)
 
 
+@pytest.mark.parametrize("dropout", [0.0, 0.4])
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("layers", [1, 2, 3])
+def test_passes_are_forwards(layers: int, sparse: bool, dropout: float) -> None:
+    x, edges = graph()
+    operands = prepare(x.to_sparse_csr() if sparse else x, edges, first=torch.tensor([50, 3, 7]))
+    encoder = encoder_of(layers, dropout=dropout)
+    encoder.drop_whole_units = True
+    with torch.no_grad():
+        encoder.generator.manual_seed(4)
+        wanted = [encoder(operands) for _ in range(3)]
+        encoder.generator.manual_seed(4)
+        found = [*encoder.passes(operands, 3)]
+    for one, other in zip(found, wanted, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
+    assert torch.equal(found[0], found[1]) == (dropout == 0)
+
+
 def test_initial_weights_have_the_default_bounds() -> None:
     layer = SageLayer(2, 100, 50, torch.Generator().manual_seed(0))
     for weight in layer.parameters():

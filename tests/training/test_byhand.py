@@ -10,7 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 from qpignn import make_method
-from qpignn.methods.net import Seen
+from qpignn.methods.seen import Seen
 from qpignn.nn.encoders import SageEncoder
 from qpignn.nn.propagate import Operands, SparseMatrix
 from qpignn.training.weights import FlatWeights

@@ -7,8 +7,8 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from qpignn.methods.net import Seen
 from qpignn.methods.normal import NormalMethod
+from qpignn.methods.seen import Seen
 from qpignn.nn.heads import BayesianHead
 from qpignn.objectives.gaussian import normal_kl, normal_nll
 from qpignn.training.loop import Measured

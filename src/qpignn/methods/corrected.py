@@ -26,7 +26,7 @@ from qpignn.nn.interval_net import IntervalNet
 from qpignn.nn.propagate import Operands, prepare
 from qpignn.randomness import numpy_rng, torch_rng
 from qpignn.search import minimise
-from qpignn.training.byhand import encoder_step
+from qpignn.training.byhand import step_of, with_gradient
 from qpignn.training.loop import Measured, TrainingSettings, once, train
 
 ENOUGH = 6  # nodes for a correction: two halves, or three parts in a search
@@ -106,27 +106,38 @@ class CorrectedGNN(QuantileGNN):
             judges, taught = torch.arange(third), torch.arange(third, len(nodes))
 
             def score(tried: dict[str, float]) -> float:
-                self._train_second(task, taught, **tried)
+                self._train_second(task, third, **tried)
                 with torch.no_grad():
-                    return float(task.size(self.second_(task.graph), taught, judges))
+                    size, _ = task.size(self.second_(task.graph), taught, judges)
+                return float(size)
 
             chosen = minimise(score, SEARCHED, trials=self.trials, seed=self.seed)
         self.chosen_ = chosen
-        self._train_second(task, torch.arange(len(nodes)), **chosen)
+        self._train_second(task, 0, **chosen)
 
     def _train_second(
-        self, task: _Task, nodes: Tensor, *, correction_lr: float, consistency: float
+        self, task: _Task, first: int, *, correction_lr: float, consistency: float
     ) -> None:
+        """Train on a task's nodes, from some position on."""
+        count = len(task.y) - first
         self.second_ = self._new_second()
         draw = numpy_rng(self.seed, "halves")
 
-        def cost(moves: Tensor) -> Measured:
-            order = nodes[torch.from_numpy(draw.permutation(len(nodes)))]
-            size = task.size(moves, *order.tensor_split(2))
-            loss = size + consistency * moves[..., nodes].square().mean()
+        @torch.no_grad()
+        def cost(moves: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            order = torch.from_numpy(draw.permutation(count)).add_(first)
+            size, gradient = task.size(moves, *order.tensor_split(2))
+            kept = moves[..., first:]
+            price = 2 * consistency / kept.numel()
+            gradient[..., first:].add_(kept, alpha=price)
+            return size, size + price / 2 * kept.square().sum(), gradient
+
+        def measure(moves: Tensor) -> Measured:
+            size, loss, gradient = cost(moves)
+            loss = with_gradient(moves, loss, gradient)
             return Measured(loss, lambda: (math.nan, size.item()))
 
-        step = encoder_step(self.second_, task.graph, cost)
+        step = step_of(self.second_, task.graph, measure)
         settings = replace(self._correction_training(), lr=correction_lr)
         with self._pace(task.graph.nodes):
             self.second_history_ = train(self.second_, once(step), settings, draws=[draw])
@@ -185,25 +196,16 @@ class _Task:
     y: Tensor
     levels: list[float]
 
-    def size(self, moves: Tensor, widening: Tensor, judged: Tensor) -> Tensor:
-        """Mean width on some nodes, after a conformal step on others; differentiable in both."""
-        found: Tensor = _Size.apply(moves, self, widening, judged)  # type: ignore[no-untyped-call]
-        return found
-
-
-class _Size(torch.autograd.Function):
-    """The sum of levels' sizes; its gradient is known with it, so autograd need not look for it."""
-
-    @staticmethod
-    def forward(ctx: Any, moves: Tensor, task: _Task, widening: Tensor, judged: Tensor) -> Tensor:
-        lower, upper = task.bounds + moves.reshape(task.bounds.shape)
-        below, above = lower - task.y, task.y - upper
+    def size(self, moves: Tensor, widening: Tensor, judged: Tensor) -> tuple[Tensor, Tensor]:
+        """Mean width on some nodes, after a conformal step on others; and its gradient."""
+        lower, upper = self.bounds + moves.reshape(self.bounds.shape)
+        below, above = lower - self.y, self.y - upper
         scores = torch.maximum(below, above)[:, widening]
         wide = (upper - lower)[:, judged]
-        gradient = torch.zeros_like(task.bounds)
+        gradient = torch.zeros_like(self.bounds)
         to_lower, to_upper = gradient
         total = moves.new_zeros(())
-        for i, level in enumerate(task.levels):
+        for i, level in enumerate(self.levels):
             rank = min(conformal_rank(len(widening), level), len(widening))
             score, place = scores[i].kthvalue(rank)
             widened = wide[i] + 2 * score
@@ -215,10 +217,4 @@ class _Size(torch.autograd.Function):
                 to_lower[i, node] += pull
             else:
                 to_upper[i, node] -= pull
-        ctx.save_for_backward(gradient.view_as(moves))
-        return total
-
-    @staticmethod
-    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
-        (gradient,) = ctx.saved_tensors
-        return upstream * gradient, None, None, None
+        return total, gradient.view_as(moves)

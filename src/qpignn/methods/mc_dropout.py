@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from qpignn.errors import SettingError, truth, whole_number
 from qpignn.methods.base import Fitted
-from qpignn.methods.net import Seen
 from qpignn.methods.normal import NormalMethod
+from qpignn.methods.seen import Seen
 from qpignn.nn.encoders import SageEncoder
 from qpignn.nn.heads import LinearHead
 from qpignn.nn.propagate import Operands
@@ -92,7 +92,7 @@ class MCDropout(NormalMethod):
         encoder.drop_whole_units = True
         encoder.train()
         with torch.no_grad():
-            passes = torch.cat([self.net_(graph) for _ in range(self.passes)], dim=1)
+            passes = torch.cat([*map(self.net_.head, encoder.passes(graph, self.passes))], dim=1)
         encoder.eval()
         return passes
 

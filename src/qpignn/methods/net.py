@@ -7,7 +7,8 @@ import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import torch
@@ -35,69 +36,22 @@ from qpignn.errors import (
 from qpignn.intervals import check_levels
 from qpignn.methods.base import Bounds, Fitted, IntervalMethod
 from qpignn.methods.batches import check_batch_size, chosen_size, deal
+from qpignn.methods.seen import FOLDS, Batch, Seen, fold_turns
 from qpignn.nn.device import PRECISIONS, find_device, product_precision, threads_for
 from qpignn.nn.encoders import ACTIVATIONS, SageEncoder
 from qpignn.nn.interval_net import IntervalNet, each, run_apart
 from qpignn.nn.propagate import Operands, prepare
 from qpignn.nn.sampling import Sampler
 from qpignn.objectives.joint import covered, mean_over_all, violation, width
-from qpignn.randomness import numpy_rng, torch_rng
+from qpignn.randomness import torch_rng
 from qpignn.tensors import check_tensors
-from qpignn.training.byhand import Stepped, encoder_step
+from qpignn.training.byhand import Stepped, step_of
 from qpignn.training.checkpoint import agreed
 from qpignn.training.loop import Measured, Steps, TrainingSettings, once, train
 
 SCALINGS = ("standard", "range", "none")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 LOOK_EVERY = 5  # epochs: a look costs half a step
-FOLDS = 5  # a member holds out one fifth of the given nodes
-
-
-@dataclass(frozen=True)
-class Seen:
-    """What a fit sees: the graph's constants, and the given nodes' targets in the net's units.
-
-    Attributes:
-        graph: its first rows are the given nodes, if they are trained on all at once.
-        y, weight: (given,); nodes that no member is trained on stand last.
-        held_out: (members, given), the nodes a member is not trained on.
-        batch: how many nodes make a step, and where the given ones stand in the graph; None where
-            a step is on all of them.
-    """
-
-    graph: Operands
-    y: Tensor
-    weight: Tensor
-    held_out: Tensor
-    batch: Batch | None = None
-
-    def trained(self) -> Seen:
-        """Leave out the nodes that no member is trained on."""
-        idle = self.held_out.all(dim=0)
-        count = len(idle) - int(idle.sum())
-        if count == len(idle) or bool(idle[:count].any()):
-            return self
-        y, weight, held_out = self.y[:count], self.weight[:count], self.held_out[:, :count]
-        if self.batch is None:
-            return Seen(self.graph.first(count), y, weight, held_out)
-        batch = Batch(self.batch.size, self.batch.positions[:count])
-        return Seen(self.graph, y, weight, held_out, batch)
-
-    def to(self, device: torch.device) -> Seen:
-        """Bring what a step computes with to a device."""
-        if device.type == "cpu":
-            return self
-        y, weight, held_out = (part.to(device) for part in (self.y, self.weight, self.held_out))
-        graph = self.graph.to(device)
-        return replace(self, graph=graph, y=y, weight=weight, held_out=held_out)
-
-
-@dataclass(frozen=True)
-class Batch:
-    """So many nodes make a step; the given ones stand at these positions."""
-
-    size: int
-    positions: Tensor
 
 
 class NetMethod(IntervalMethod):
@@ -287,10 +241,15 @@ class NetMethod(IntervalMethod):
                 raise SettingError(f"start_from: the weights do not fit the net: {told}") from error
         device = find_device(self.device)
         self.net_.to(device)
-        seen = seen if seen.batch is not None else seen.to(device)
-        some = seen.trained()
-        steps = self._batch_steps(some) if some.batch else once(self._measure(some))
-        score = (lambda: self._held_out_score(seen)) if bool(seen.held_out.any()) else None
+        there = seen if seen.batch is not None else seen.to(device)
+        trained = there.trained()
+        steps = self._batch_steps(trained) if trained.batch else once(self._measure(trained))
+        score = None
+        if bool(seen.held_out.any()):
+            watched = replace(seen, graph=there.graph)  # outputs are judged on the CPU
+            if isinstance(self.net_.encoder, SageEncoder) and self.layers > 1:
+                watched = watched.watched(self.hidden)
+            score = partial(self._held_out_score, watched)
         with self._pace(seen.graph.nodes):
             self.history_ = train(self.net_, steps, self._training(), score)
 
@@ -327,7 +286,7 @@ class NetMethod(IntervalMethod):
 
         step = self._by_hand(seen, alike)
         if step is None:
-            return encoder_step(
+            return step_of(
                 self.net_, seen.graph, lambda outputs: self._loss(outputs, seen.y, alike)
             )
 
@@ -344,9 +303,10 @@ class NetMethod(IntervalMethod):
     def _held_out_score(self, seen: Seen) -> float:
         """Winkler score of the members on the nodes each holds out, times α/2, over all levels."""
         watching = seen.held_out.any(dim=1)
+        y = seen.y.expand(seen.held_out.shape)[watching]
         lower, upper = (bound[:, watching] for bound in self._bounds(self._run(seen)))
-        alpha = 1 - torch.tensor(self._trained_levels(), dtype=seen.y.dtype)[:, None, None]
-        price = violation(lower, upper, seen.y.expand_as(lower)) + alpha / 2 * width(lower, upper)
+        alpha = 1 - torch.tensor(self._trained_levels(), dtype=y.dtype)[:, None, None]
+        price = violation(lower, upper, y.expand_as(lower)) + alpha / 2 * width(lower, upper)
         return float(mean_over_all(price, (seen.weight * seen.held_out)[watching]).mean())
 
     def _predict(self, data: Data, level: float) -> Bounds:
@@ -475,21 +435,6 @@ class NetMethod(IntervalMethod):
         self.net_ = restored(lambda: self._new_net(fitted.columns), weights)
         self.x_scaler_ = Scaler.from_state(part_of(state, "x_scaler"), fitted.columns)
         self.y_scaler_ = TargetScaler.from_state(part_of(state, "y_scaler"))
-
-
-def fold_turns(nodes: int, members: int, seed: int) -> Tensor:
-    """Deal nodes into fifths, anew for every five members; each member holds out one fifth.
-
-    Fewer than five nodes are not divided.
-    """
-    held_out = torch.zeros(members, nodes, dtype=torch.bool)
-    if nodes < FOLDS:
-        return held_out
-    for member in range(members):
-        deal, fold = divmod(member, FOLDS)
-        order = numpy_rng(seed, f"folds {deal}").permutation(nodes)
-        held_out[member, torch.from_numpy(order[fold::FOLDS])] = True
-    return held_out
 
 
 def restored(make: Callable[[], IntervalNet], weights: dict[str, Tensor]) -> IntervalNet:

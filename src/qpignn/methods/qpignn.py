@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from qpignn.errors import SettingError, SplitError, one_of, real_number, whole_number
 from qpignn.intervals import check_levels
 from qpignn.methods.base import Fitted
-from qpignn.methods.net import Seen, fold_turns
+from qpignn.methods.seen import Seen, fold_turns
 from qpignn.methods.selfcalibrating import Outputs, SelfCalibrating
 from qpignn.nn.heads import POSITIVE, IntervalHead
 from qpignn.objectives.joint import VIOLATIONS, WIDTHS, covered, joint_loss, mean_over_all, width

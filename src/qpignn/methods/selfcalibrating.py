@@ -28,7 +28,8 @@ from qpignn.data.scaling import TRANSFORMS
 from qpignn.errors import QpignnWarning, SettingError, one_of, real_number
 from qpignn.intervals import check_levels
 from qpignn.methods.base import Bounds, Fitted
-from qpignn.methods.net import NetMethod, Seen
+from qpignn.methods.net import NetMethod
+from qpignn.methods.seen import Seen
 
 Outputs = tuple[Tensor, Tensor, Tensor]
 """value (members, nodes); half-widths below and above (levels, members, nodes)."""

@@ -131,8 +131,35 @@ class SageEncoder(nn.Module):
         assert isinstance(first, SageLayer)
         hidden = self._activated(first.on_features(graph, len(rest)))
         for left, layer in reversed([*enumerate(reversed(rest))]):
-            hidden = self._activated(layer(hidden, graph.mean_for(left)))
+            assert isinstance(layer, SageLayer)
+            if left or torch.is_grad_enabled():
+                found = layer(hidden, graph.mean_for(left))
+            else:
+                found = layer.combined(*graph.last_inputs(hidden))
+            hidden = self._activated(found)
         return hidden if hidden.shape[1] == graph.rows else hidden[:, : graph.rows]
+
+    def passes(self, graph: Operands, count: int) -> Iterator[Tensor]:
+        """Yield what :meth:`forward` returns so many times, each with other units left out.
+
+        For whole units, and outside autograd: then all that comes before the last layer's weights
+        is the same in every pass of two layers, and units are left out by leaving out weights.
+        """
+        first, last = self.layers[0], self.layers[-1]
+        if len(self.layers) != 2 or not self.drop_whole_units:
+            yield from (self(graph) for _ in range(count))
+            return
+        assert isinstance(first, SageLayer)
+        assert isinstance(last, SageLayer)
+        hidden = self.activation(first.on_features(graph))
+        around, own = graph.last_inputs(hidden)
+        for _ in range(count):
+            kept = self.kept_units(hidden)
+            weights: list[Tensor] = [last.neighbour, last.root]
+            if kept is not None:
+                weights = [weight * kept.unsqueeze(1) for weight in weights]
+            found = torch.baddbmm(last.bias, around, weights[0]).baddbmm_(own, weights[1])
+            yield self._activated(found)
 
     def in_chunks(self, graph: Operands) -> Iterator[Tensor]:
         """Yield hidden vectors of the wanted nodes, some at a time; for a net that is not training.

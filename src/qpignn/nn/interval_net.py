@@ -52,6 +52,11 @@ def run_apart(graph: Operands, members: int, hidden: int) -> bool:
     return members > 1 and 4 * members * hidden * graph.nodes > TOGETHER
 
 
+def runs_at_once(graph: Operands, members: int, hidden: int) -> bool:
+    """Whether a net that only runs does so on all nodes and for all members at the same time."""
+    return graph.nodes <= CHUNK and not run_apart(graph, members, hidden)
+
+
 def _joined(parts: Sequence[Any], dim: int) -> Any:
     if isinstance(parts[0], Tensor):
         return torch.cat([*parts], dim=dim)

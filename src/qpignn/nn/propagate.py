@@ -218,6 +218,10 @@ class Operands:
         """What all layers but the last average with."""
         return self.means[-1]
 
+    def last_inputs(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
+        """Return what the last layer is applied to: means over neighbours, and own vectors."""
+        return self.means[0].multiply(hidden), hidden[:, : self.rows]
+
     def mean_for(self, left: int) -> SparseMatrix:
         """Return what a layer averages with that has ``left`` more after it."""
         return self.means[min(left, len(self.means) - 1)]

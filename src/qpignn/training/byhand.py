@@ -6,7 +6,8 @@ gradient needs. With r = y − ŷ, half-widths d₋ and d₊, B = 1[r < −d₋]
 share s of the mean, the joint loss (as printed) moves ŷ by s·(B − A), d₋ by s·(λ − B) and d₊ by
 s·(λ − A), and its terms with a gradient add up to those moves times −r, d₋ and d₊.
 
-:func:`encoder_step` is that of all other nets of two layers: head and loss are left to autograd.
+:func:`step_of` is that of all other nets: of two layers the encoder, and the head where it is
+linear, are written out, and the rest is left to autograd.
 ``tests/training`` holds both to the numbers of the plain path and of autograd.
 """
 
@@ -20,7 +21,7 @@ import torch
 from torch import Tensor
 
 from qpignn.nn.encoders import SageEncoder
-from qpignn.nn.heads import IntervalHead
+from qpignn.nn.heads import IntervalHead, LinearHead
 from qpignn.nn.interval_net import IntervalNet, run_apart
 from qpignn.nn.propagate import Operands
 from qpignn.nn.two_layers import TwoLayers
@@ -49,89 +50,140 @@ def two_layers(net: IntervalNet) -> SageEncoder | None:
     return encoder if isinstance(encoder, SageEncoder) and len(encoder.layers) == 2 else None
 
 
-def encoder_step(
+class NetByHand:
+    """A net of two layers, forward and backward, for some of its members.
+
+    The weights' gradients must have their places when it first goes forward.
+
+    Args:
+        encoder: the layers.
+        head: what follows them; None where the caller sees to that.
+        graph: what they run on.
+        part: which members.
+    """
+
+    def __init__(
+        self, encoder: SageEncoder, head: LinearHead | None, graph: Operands, part: slice
+    ) -> None:
+        self.encoder, self.head, self.graph, self.part = encoder, head, graph, part
+        self.layers: TwoLayers | None = None
+
+    def forward(self) -> Tensor:
+        """Return what the head says, (outputs, members, nodes), or without one hidden vectors."""
+        if self.layers is None:  # now that the weights are where the optimiser wants them
+            self.layers = self.encoder.written_out(self.graph, self.part)
+            if self.head is not None:
+                weights = (self.head.weight, self.head.bias)
+                self.weight, self.bias = (weight[self.part] for weight in weights)
+                self.to_weight, self.to_bias = (cast(Tensor, w.grad)[self.part] for w in weights)
+        self.hidden = self.layers.forward()
+        if self.head is None:
+            return self.hidden
+        return torch.baddbmm(self.bias, self.weight, self.hidden.mT).transpose(0, 1)
+
+    def backward(self, gradient: Tensor) -> None:
+        """Write down the gradients of all weights, from that of what :meth:`forward` returned."""
+        if self.head is not None:
+            by_member = gradient.transpose(0, 1)
+            torch.bmm(by_member, self.hidden, out=self.to_weight)
+            torch.sum(by_member, 2, keepdim=True, out=self.to_bias)
+            gradient = torch.bmm(by_member.mT, self.weight)
+        assert self.layers is not None
+        self.layers.backward(gradient)
+
+    def forget(self) -> None:
+        """Give back the memory of the last pass."""
+        del self.hidden
+        if self.layers is not None:
+            self.layers.forget()
+
+
+def step_of(
     net: IntervalNet, graph: Operands, cost: Callable[[Any], Measured]
 ) -> Callable[[], Measured]:
-    """Return a step whose encoder goes without autograd, where it has two layers.
+    """Return a step that leaves to autograd what is not written out.
 
-    ``cost`` says from the head's outputs what is to be minimised. The weights' gradients must have
-    their places when the step is first taken.
+    ``cost`` says from the head's outputs what is to be minimised.
     """
-    encoder = two_layers(net)
+    encoder, head = two_layers(net), net.head
     if encoder is None:
         return lambda: cost(net(graph))
-    layers: list[TwoLayers] = []
+    linear = head if type(head) is LinearHead else None
+    written = NetByHand(encoder, linear, graph, slice(None))
 
     def step() -> Measured:
         with torch.no_grad():
-            if not layers:
-                layers.append(encoder.written_out(graph))
-            hidden = layers[0].forward().detach()
-        measured = cost(net.head(hidden.requires_grad_()))
+            found = written.forward().detach()
+        found.requires_grad_()
+        measured = cost(head(found) if linear is None else found)
 
-        def backward() -> None:
+        def gradient() -> None:
             measured.backward()
             with torch.inference_mode():
-                layers[0].backward(cast(Tensor, hidden.grad))
+                written.backward(cast(Tensor, found.grad))
 
-        return replace(measured, gradient=backward)
+        return replace(measured, gradient=gradient)
 
     return step
 
 
+class _Known(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, outputs: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
+        ctx.save_for_backward(gradient)
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, upstream: Tensor) -> tuple[Tensor | None, ...]:
+        (gradient,) = ctx.saved_tensors
+        return upstream * gradient, None, None
+
+
+def with_gradient(outputs: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
+    """Tell autograd the gradient of a number that was computed from a net's outputs."""
+    told: Tensor = _Known.apply(outputs, value, gradient)  # type: ignore[no-untyped-call]
+    return told
+
+
 class ByHand:
-    """Loss and gradient of nets on one graph.
+    """Loss and gradient of nets on one graph, under the joint loss.
 
     Args:
-        encoder, head: the net; two layers.
-        graph: its operands.
+        net: its head says a value and half-widths.
         y: (rows,) targets, in the net's units.
         weight: (members, rows), or None for all alike.
         levels, prices: (levels, 1): wanted coverages, and λ of each.
         anchored: whether the value also counts as the interval of level 0, at λ = 1/2.
-        members: those of the net that this step is for.
     """
 
     def __init__(
         self,
-        encoder: SageEncoder,
-        head: IntervalHead,
-        graph: Operands,
+        net: NetByHand,
         y: Tensor,
         weight: Tensor | None,
         *,
         levels: Tensor,
         prices: Tensor,
         anchored: bool,
-        members: slice,
     ) -> None:
-        self.encoder, self.head, self.graph = encoder, head, graph
+        head = net.head
+        assert isinstance(head, IntervalHead)
+        self.net, self.sides = net, head.sides
         self.y, self.levels, self.anchored = y, levels, anchored
-        self.members = members
-        self.layers: TwoLayers | None = None
         # the axes of what the head says: outputs, members, nodes
-        self.prices = prices.unsqueeze(-1)
         share = torch.full((1, len(y)), 1 / len(y), dtype=y.dtype)
         if weight is not None:
-            share = (weight / weight.sum(dim=-1, keepdim=True))[self.members]
-        self.share, self.dear = share, self.prices * share
+            share = (weight / weight.sum(dim=-1, keepdim=True))[net.part]
+        self.share, self.dear = share, prices.unsqueeze(-1) * share
         self.positive, self.positive_backward = POSITIVE[head.positive_name]
 
     @torch.inference_mode()
     def forward(self) -> tuple[Tensor, Said]:
         """Return the loss, and what the head says."""
-        head, share = self.head, self.share
-        if self.layers is None:  # now that the weights are where the optimiser wants them
-            self.layers = self.encoder.written_out(self.graph, self.members)
-            self.weight, self.bias = head.weight[self.members], head.bias[self.members]
-            self.to_weight, self.to_bias = (
-                cast(Tensor, weight.grad)[self.members] for weight in (head.weight, head.bias)
-            )
-        self.hidden = self.layers.forward()
-        self.raw = torch.baddbmm(self.bias, self.weight, self.hidden.mT).transpose(0, 1)
+        share = self.share
+        self.raw = self.net.forward()
         self.steps = self.positive(self.raw[1:])
-        parts = self.steps.chunk(head.sides)
-        sides = [part.cumsum(dim=0) if len(part) > 1 else part for part in parts]
+        sides = [_summed(part) for part in self.steps.chunk(self.sides)]
         value, below, above = self.raw[0], sides[0], sides[-1]
         off = self.y - value
         under, over = torch.empty_like(below), torch.empty_like(above)
@@ -155,30 +207,36 @@ class ByHand:
     @torch.inference_mode()
     def backward(self) -> None:
         """Fill in the gradients of all weights."""
-        head = self.head
         to_raw = torch.empty_like(self.raw)
         to_raw[0] = self.to_value
-        if head.sides == 1:
-            to_steps = _undo_cumsum(self.to_below.add_(self.to_above))
+        if self.sides == 1:
+            to_steps = _undo_sum(self.to_below.add_(self.to_above))
         else:
-            to_steps = torch.cat([_undo_cumsum(self.to_below), _undo_cumsum(self.to_above)])
+            to_steps = torch.cat([_undo_sum(self.to_below), _undo_sum(self.to_above)])
         to_raw[1:] = self.positive_backward(to_steps, self.raw[1:], self.steps)
-        by_member = to_raw.transpose(0, 1)
-        torch.bmm(by_member, self.hidden, out=self.to_weight)
-        torch.sum(by_member, 2, keepdim=True, out=self.to_bias)
-        assert self.layers is not None
-        self.layers.backward(torch.bmm(by_member.mT, self.weight))
+        self.net.backward(to_raw)
 
     def forget(self) -> None:
         """Give back the memory of the last pass."""
-        del self.hidden, self.raw, self.steps, self.to_value, self.to_below, self.to_above
-        if self.layers is not None:
-            self.layers.forget()
+        del self.raw, self.steps, self.to_value, self.to_below, self.to_above
+        self.net.forget()
 
 
-def _undo_cumsum(gradient: Tensor) -> Tensor:
-    """Gradient of a running sum over levels: what all later ones get."""
-    return gradient.flip(0).cumsum(dim=0).flip(0) if len(gradient) > 1 else gradient
+def _summed(steps: Tensor) -> Tensor:
+    """Running sum over levels, which are few: one by one is quicker than ``cumsum``."""
+    if len(steps) == 1:
+        return steps
+    sums = steps.clone(memory_format=torch.contiguous_format)
+    for i in range(1, len(sums)):
+        sums[i] += sums[i - 1]
+    return sums
+
+
+def _undo_sum(gradient: Tensor) -> Tensor:
+    """Gradient of a running sum, in place: each level gets what all later ones get, too."""
+    for i in reversed(range(1, len(gradient))):
+        gradient[i - 1] += gradient[i]
+    return gradient
 
 
 def joint_steps(
@@ -201,8 +259,11 @@ def joint_steps(
     members = len(head.weight)
     apart = run_apart(graph, members, head.weight.shape[-1])
     parts = [slice(i, i + 1) for i in range(members)] if apart else [slice(None)]
-    settings = {"levels": levels.to(y.device), "prices": prices.to(y.device), "anchored": anchored}
-    steps = [ByHand(encoder, head, graph, y, weight, **settings, members=part) for part in parts]
+    levels, prices = levels.to(y.device), prices.to(y.device)
+    nets = [NetByHand(encoder, head, graph, part) for part in parts]
+    steps = [
+        ByHand(net, y, weight, levels=levels, prices=prices, anchored=anchored) for net in nets
+    ]
 
     def together() -> Stepped:
         return *steps[0].forward(), steps[0].backward
