@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import os
+import platform
 import subprocess
 import sys
 from pathlib import Path
@@ -76,3 +78,37 @@ print(library.mallinfo2().count4 - before)
         mapped[how] = int(done.stdout)
     assert mapped["kept"] == 0
     assert mapped["not"] >= 20 * 2**20
+
+
+LARGE = """
+import numpy
+parts = [numpy.ones(2**13) for _ in range(512)]  # 32 MB in small blocks, which lie in the heap
+lines = open("/proc/self/smaps_rollup").read().splitlines()
+print(sum(int(line.split()[1]) for line in lines if line.startswith("AnonHugePages")))
+"""
+
+
+def huge_kilobytes() -> int:
+    done = subprocess.run([sys.executable, "-c", LARGE], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+def test_processes_started_meanwhile_have_large_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    enabled = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not enabled.exists() or "[madvise]" not in enabled.read_text():
+        pytest.skip("needs a kernel that gives large pages to those who ask")
+    name, version = platform.libc_ver()
+    if name != "glibc" or int(version.split(".")[1]) < 35:
+        pytest.skip("needs glibc from 2.35 on")
+    monkeypatch.delenv(room.TUNABLES, raising=False)
+    before = huge_kilobytes()
+    with room.large_pages():
+        assert huge_kilobytes() > before + 10_000
+    assert huge_kilobytes() == before
+
+
+def test_what_the_user_told_glibc_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(room.TUNABLES, "glibc.malloc.check=0")
+    with room.large_pages():
+        assert os.environ[room.TUNABLES] == "glibc.malloc.check=0"
+    assert os.environ[room.TUNABLES] == "glibc.malloc.check=0"

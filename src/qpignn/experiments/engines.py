@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits
 
 from qpignn.errors import SettingError, one_of
 from qpignn.experiments.cell import Cell
+from qpignn.room import large_pages
 
 Done = tuple[Cell, dict[str, Any] | None, str | None]
 """A cell, and its row or the words of its error."""
@@ -77,10 +78,11 @@ def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     # spawned, not forked: a fork would copy torch's thread pool in an unusable state
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin)
-    try:
-        yield pool
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+    with large_pages():  # as long as the pool is there: it starts processes when it needs them
+        try:
+            yield pool
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _begin() -> None:
