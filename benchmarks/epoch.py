@@ -132,13 +132,16 @@ def roofline_rows(name: str, as_it_is: Found, tuned: Found) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--shapes", default=",".join(SHAPES))
+    parser.add_argument("--shapes", default=",".join(SHAPES), help="by commas; default: all")
     parser.add_argument("--turns", type=int, help="fewer are quicker; default: by shape")
     options = parser.parse_args()
+    names = options.shapes.split(",")
+    if unknown := [name for name in names if name not in SHAPES]:
+        parser.error(f"--shapes: expected some of {', '.join(SHAPES)}, got {', '.join(unknown)}")
     print("one training epoch, one thread, medians of interleaved runs")
     print(table_head(), flush=True)
     found: dict[str, tuple[Found, Found]] = {}
-    for name in options.shapes.split(","):
+    for name in names:
         as_it_is, tuned = (measured(name, options.turns, settings) for settings in ({}, TUNED))
         if as_it_is and tuned:
             found[name] = as_it_is, tuned

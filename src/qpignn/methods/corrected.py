@@ -123,19 +123,15 @@ class CorrectedGNN(QuantileGNN):
         self.second_ = self._new_second()
         draw = numpy_rng(self.seed, "halves")
 
-        @torch.no_grad()
-        def cost(moves: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            order = torch.from_numpy(draw.permutation(count)).add_(first)
-            size, gradient = task.size(moves, *order.tensor_split(2))
-            kept = moves[..., first:]
-            price = 2 * consistency / kept.numel()
-            gradient[..., first:].add_(kept, alpha=price)
-            return size, size + price / 2 * kept.square().sum(), gradient
-
         def measure(moves: Tensor) -> Measured:
-            size, loss, gradient = cost(moves)
-            loss = with_gradient(moves, loss, gradient)
-            return Measured(loss, lambda: (math.nan, size.item()))
+            order = torch.from_numpy(draw.permutation(count)).add_(first)
+            with torch.no_grad():
+                size, gradient = task.size(moves, *order.tensor_split(2))
+                kept = moves[..., first:]
+                loss = size + consistency * kept.square().mean()
+                gradient[..., first:].add_(kept, alpha=2 * consistency / kept.numel())
+            told = with_gradient(moves, loss, gradient)
+            return Measured(told, lambda: (math.nan, size.item()))
 
         step = step_of(self.second_, task.graph, measure)
         settings = replace(self._correction_training(), lr=correction_lr)

@@ -142,8 +142,8 @@ class SageEncoder(nn.Module):
     def passes(self, graph: Operands, count: int) -> Iterator[Tensor]:
         """Yield what :meth:`forward` returns so many times, each with other units left out.
 
-        For whole units, and outside autograd: then all that comes before the last layer's weights
-        is the same in every pass of two layers, and units are left out by leaving out weights.
+        Outside autograd. Where whole units are left out, the first of two layers and the means over
+        its vectors are the same in every pass.
         """
         first, last = self.layers[0], self.layers[-1]
         if len(self.layers) != 2 or not self.drop_whole_units:
@@ -152,14 +152,11 @@ class SageEncoder(nn.Module):
         assert isinstance(first, SageLayer)
         assert isinstance(last, SageLayer)
         hidden = self.activation(first.on_features(graph))
-        around, own = graph.last_inputs(hidden)
+        inputs = graph.last_inputs(hidden)
         for _ in range(count):
             kept = self.kept_units(hidden)
-            weights: list[Tensor] = [last.neighbour, last.root]
-            if kept is not None:
-                weights = [weight * kept.unsqueeze(1) for weight in weights]
-            found = torch.baddbmm(last.bias, around, weights[0]).baddbmm_(own, weights[1])
-            yield self._activated(found)
+            left = inputs if kept is None else [part * kept for part in inputs]
+            yield self._activated(last.combined(*left))
 
     def in_chunks(self, graph: Operands) -> Iterator[Tensor]:
         """Yield hidden vectors of the wanted nodes, some at a time; for a net that is not training.
