@@ -449,7 +449,7 @@ def test_bad_input(case: Case, tmp_path: Path) -> None:
 
 
 def test_every_error_a_user_can_meet_is_on_the_list() -> None:
-    from qpignn import errors  # noqa: PLC0415
+    from qpignn import errors
 
     kinds = {kind for _, kind in inspect.getmembers(errors, inspect.isclass)}
     ours = {kind for kind in kinds if issubclass(kind, QpignnError) and kind is not QpignnError}

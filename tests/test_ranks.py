@@ -31,7 +31,7 @@ def start(processes: int, *words: str, port: int) -> subprocess.Popen[str]:
 
 
 def free_port() -> int:
-    import socket  # noqa: PLC0415
+    import socket
 
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))

@@ -234,7 +234,7 @@ def held(folder: Path, *, wait: bool = True) -> Iterator[bool]:
 
 def _held(number: int, folder: Path, *, wait: bool) -> bool:
     try:
-        import fcntl  # noqa: PLC0415 (not on Windows)
+        import fcntl
 
         fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         there, ours = folder.stat(), os.fstat(number)  # who had it may have deleted it

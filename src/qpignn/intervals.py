@@ -195,7 +195,7 @@ class Intervals:
         Returns a matplotlib figure, which a notebook shows by itself and ``savefig`` writes to a
         file; with ``axes`` it draws there and returns them.
         """
-        from qpignn.drawing import band_figure, draw_band  # noqa: PLC0415 (matplotlib is slow)
+        from qpignn.drawing import band_figure, draw_band
 
         targets = None if y is None else as_nodes("y", y)
         if targets is not None:

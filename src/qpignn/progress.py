@@ -27,7 +27,7 @@ def progress(what: str, total: int, *, shown: bool = True) -> Iterator[Show]:
 def _in_notebook() -> bool:
     if "IPython" not in sys.modules:
         return False
-    from IPython import get_ipython  # noqa: PLC0415 (there only in a notebook)
+    from IPython import get_ipython
 
     return type(get_ipython()).__name__ == "ZMQInteractiveShell"
 
@@ -46,7 +46,7 @@ def _seldom(show: Show, total: int, pause: float) -> Show:
 
 
 def _notebook_line(what: str, total: int) -> Show:
-    from IPython.display import Pretty, display  # noqa: PLC0415
+    from IPython.display import Pretty, display
 
     started = time.monotonic()
     place = display(Pretty(f"{what} …"), display_id=True)
@@ -60,8 +60,8 @@ def _notebook_line(what: str, total: int) -> Show:
 
 @contextmanager
 def _bar(what: str, total: int) -> Iterator[Show]:
-    from rich.console import Console  # noqa: PLC0415 (only where a bar is wanted)
-    from rich.progress import (  # noqa: PLC0415
+    from rich.console import Console
+    from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
         Progress,

@@ -20,7 +20,7 @@ def minimise(
     Numbers are compared on a logarithmic scale, and proposed by Optuna's Gaussian-process sampler.
     """
     try:
-        import optuna  # noqa: PLC0415 (an extra)
+        import optuna
     except ImportError as error:
         raise SettingError(
             'a search needs Optuna: install it with pip install "qpignn[search]"'

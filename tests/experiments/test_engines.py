@@ -50,7 +50,7 @@ def test_ray_reports_what_fails() -> None:
 
 def test_ray_joins_a_cluster_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray", reason="the extra 'ray' is not installed")
-    from ray.cluster_utils import Cluster  # noqa: PLC0415 (an optional extra)
+    from ray.cluster_utils import Cluster
 
     cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1})
     try:

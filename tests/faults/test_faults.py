@@ -49,7 +49,7 @@ def test_real_places_stand_and_a_careless_one_is_found_out() -> None:
 
 
 def test_the_table_counts_kills_errors_and_pairs() -> None:
-    from faults.run import table  # noqa: PLC0415
+    from faults.run import table
 
     tally = Tally("fit", seconds=3)
     for fault in ("kill at step 1", "timed kill", "full at step 2", "denied", "pair 0"):

@@ -34,6 +34,7 @@ from typing import Any
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
+PACKAGE = ROOT / "src" / "qpignn"
 SHARES = {
     "text": 3.0,
     "parquet": 2.0,
@@ -121,7 +122,8 @@ class Worker:
 
     def _keep(self, data: bytes, error: Exception) -> None:
         frames = traceback.extract_tb(error.__traceback__)
-        ours = [frame for frame in frames if "/qpignn/" in frame.filename] or list(frames)
+        ours = [one for one in frames if Path(one.filename).is_relative_to(PACKAGE)]
+        ours = ours or list(frames)
         where = f"{type(error).__name__} at {Path(ours[-1].filename).name}:{ours[-1].lineno}"
         if where in self.count.crashes:
             return

@@ -11,14 +11,15 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
-
-from torch_geometric.data import Data
+from typing import TYPE_CHECKING, Any
 
 from qpignn.data.matrix import stored_values
 from qpignn.data.sources import county, musae, synthetic, transport
 from qpignn.data.sources.files import DATA_DIR, SourceFile, find
 from qpignn.errors import SettingError, one_of
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 PROTOCOLS = ("corrected", "published")
 

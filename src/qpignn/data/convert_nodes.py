@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pandas as pd
-from torch_geometric.data import Data
 
 from qpignn.data.coding import NUMBER, Coding
 from qpignn.data.frames import COORDINATES, compact, from_frames, id_index
@@ -21,6 +20,9 @@ from qpignn.data.tables import ParquetTable, TextTable, check_id_column, open_ta
 from qpignn.data.values import several
 from qpignn.errors import GraphError
 from qpignn.progress import progress
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 ARRAYS_OF: dict[str, dict[str, str]] = {
     "target": {"y": "<f8"},

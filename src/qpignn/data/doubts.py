@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
-from torch_geometric.data import Data
 
 from qpignn.data.structure import components
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 MOST_EDGES = 5_000_000
 """Edges up to which connected parts are looked for: more would take time and memory."""

@@ -9,20 +9,21 @@ both ways.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
-from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 
 from qpignn.data.matrix import all_finite, is_sparse, stored_values
 from qpignn.data.values import whole_characters
 from qpignn.errors import ArrayError, GraphError, brief, listed
 from qpignn.intervals import as_ids
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 MASKS = ("train_mask", "val_mask", "test_mask")
 
@@ -37,6 +38,8 @@ def check_graph(data: Data, *, need_target: bool = True) -> Data:
         data: the graph.
         need_target: whether labelled nodes are required (yes to fit, no to predict).
     """
+    from torch_geometric.data import Data  # slow to import
+
     if not isinstance(data, Data):
         raise GraphError(
             f"expected a torch_geometric.data.Data, got {type(data).__name__}; "
@@ -300,6 +303,8 @@ def simple_edges(
     Weights of repeated edges are averaged, so that a file listing both directions of some edges
     means the same as one listing each edge once.
     """
+    from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
+
     edge_index, weight = remove_self_loops(edge_index, weight)
     merge = coalesce if directed else to_undirected
     if weight is None:

@@ -9,13 +9,12 @@ from collections import Counter
 from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from xml.etree import ElementTree
 from xml.parsers import expat
 
 import networkx as nx
 import pandas as pd
-from torch_geometric.data import Data
 
 from qpignn.data.coding import Coding
 from qpignn.data.edge_table import END_NAMES
@@ -30,6 +29,9 @@ from qpignn.data.tables import (
 from qpignn.data.values import several
 from qpignn.errors import ReadError, listed
 from qpignn.files import as_path
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 GRAPHML = (".graphml", ".graphml.gz")
 UNREADABLE = (LookupError, TypeError, ValueError, OSError, EOFError, zlib.error)

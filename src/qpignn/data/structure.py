@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
-from sknetwork.clustering import Louvain
-from torch_geometric.data import Data
 
 from qpignn.data.graph import labelled
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 Whole = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -49,6 +50,8 @@ def communities(data: Data) -> Whole:
     links = adjacency(data)
     if links.nnz == 0:
         return np.arange(data.x.shape[0])
+    from sknetwork.clustering import Louvain
+
     label: Whole = Louvain(random_state=0).fit_predict(links.maximum(links.T)).astype(np.int64)
     return label
 

@@ -6,16 +6,19 @@ of the test nodes travels separately, for the metrics only.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from torch import Tensor
-from torch_geometric.data import Data
-from torch_geometric.utils import subgraph
 
 from qpignn.data.graph import MASKS, check_graph, given_nodes, node_ids, test_nodes
 from qpignn.data.matrix import select_rows
 from qpignn.errors import SplitError, one_of
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 @dataclass(frozen=True)
@@ -60,13 +63,16 @@ def make_view(data: Data, kind: str = "transductive") -> View:
 
 def hide_targets(data: Data, keep: Tensor) -> Data:
     """Return the graph with the targets of all nodes outside ``keep`` set to NaN."""
-    out = Data(**data.to_dict())
+    out = copy.copy(data)
     out.y = data.y.masked_fill(~keep, float("nan"))
     return out
 
 
 def induced_subgraph(data: Data, keep: Tensor) -> Data:
     """Return the subgraph of the nodes in a boolean mask, in their order; sparse ``x`` works."""
+    from torch_geometric.data import Data  # slow to import
+    from torch_geometric.utils import subgraph
+
     out = Data(**{name: value for name, value in data.to_dict().items() if name != "num_nodes"})
     out.x = select_rows(data.x, keep)
     out.edge_index, weight = subgraph(

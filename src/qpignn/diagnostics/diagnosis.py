@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from scipy.stats import spearmanr
-from torch_geometric.data import Data
 
 from qpignn.data.graph import check_graph, given_nodes, labelled, test_nodes
 from qpignn.data.matrix import is_sparse
@@ -43,6 +42,9 @@ from qpignn.diagnostics.grouping import (
 from qpignn.diagnostics.shift import Shift, label_shift
 from qpignn.errors import ArrayError, SettingError, listed
 from qpignn.intervals import Floats, Intervals, covers
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 BINS = 8  # of widths, to set errors beside
 

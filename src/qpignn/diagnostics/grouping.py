@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
-from torch_geometric.data import Data
 
 from qpignn.data.graph import node_ids
 from qpignn.data.structure import UNREACHED, communities, degrees, distances
 from qpignn.errors import ArrayError, SettingError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 Mask = npt.NDArray[np.bool_]
 MOST = 12  # groups a page can show; the others are put together

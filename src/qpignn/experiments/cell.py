@@ -12,9 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
-
-from torch_geometric.data import Data
+from typing import TYPE_CHECKING, Any
 
 from qpignn.data.catalog import PROTOCOLS, find_dataset, load_dataset
 from qpignn.data.perturb import damage
@@ -30,6 +28,9 @@ from qpignn.methods.base import IntervalMethod
 from qpignn.methods.catalog import make_method
 from qpignn.metrics import summary
 from qpignn.training.history import History
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 # rooms and files whose code cannot change a figure
 ONLY_SHOWS = (

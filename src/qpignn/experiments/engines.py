@@ -102,7 +102,7 @@ def _end_with_parent() -> None:
 def _ray(cells: list[Cell], jobs: int) -> Iterator[Done]:
     """Use the cluster that ``RAY_ADDRESS`` names, or one of ``jobs`` processes on this machine."""
     try:
-        import ray  # noqa: PLC0415 (an optional extra)
+        import ray
     except ImportError as error:
         raise SettingError(
             'engine: expected ray to be installed; pip install "qpignn[ray]"'

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from qpignn.errors import not_negative, one_of
 from qpignn.methods.base import Fitted
@@ -16,6 +15,9 @@ from qpignn.objectives.joint import VIOLATIONS, joint_loss, mean_over_all, width
 from qpignn.objectives.rqr import rqr
 from qpignn.tensors import one_number
 from qpignn.training.loop import Measured
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 HEADS = ("dual", "single", "fixed")
 LOSSES = ("full", "coverage", "width", "none", "rqr")

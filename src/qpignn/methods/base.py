@@ -15,14 +15,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from numbers import Real
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
-from torch_geometric.data import Data
 
 from qpignn import ranks
 from qpignn.data.coding import Coding
@@ -50,6 +49,9 @@ from qpignn.methods.folder import read_folder, write_folder
 from qpignn.randomness import SEED_BITS
 from qpignn.tensors import check_tensors, packed, unpacked
 from qpignn.training.history import History
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 CURVE = tuple(tenth / 10 for tenth in range(1, 10))
 """Levels of a calibration curve, where any can be asked for."""

@@ -12,14 +12,13 @@ import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from sklearn.base import clone
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from qpignn.calibration import conformal_quantile
 from qpignn.data.graph import check_graph
@@ -41,6 +40,9 @@ from qpignn.methods.net import part_of
 from qpignn.methods.prefit import Prefit
 from qpignn.randomness import numpy_rng
 from qpignn.tensors import packed, unpacked
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 Floats = npt.NDArray[np.float64]
 SCORES = ("cqr", "normalised", "absolute")
@@ -274,7 +276,7 @@ class Conformal(IntervalMethod):
         settings = dict(settings)
         settings.pop("confidence_level")
         inner = settings.pop("method")
-        from qpignn.methods.catalog import class_named  # noqa: PLC0415 (it imports this file)
+        from qpignn.methods.catalog import class_named
 
         made = class_named(inner["method"])._from_settings(inner["settings"])
         return cls(made, **settings)

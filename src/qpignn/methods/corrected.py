@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from qpignn.calibration import conformal_rank
 from qpignn.errors import SettingError, not_negative, positive, real_number, whole_number
@@ -28,6 +27,9 @@ from qpignn.randomness import numpy_rng, torch_rng
 from qpignn.search import minimise
 from qpignn.training.byhand import step_of, with_gradient
 from qpignn.training.loop import Measured, TrainingSettings, once, train
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 ENOUGH = 6  # nodes for a correction: two halves, or three parts in a search
 SEARCHED = {"correction_lr": (1e-4, 3e-2), "consistency": (1e-3, 1.0)}

@@ -13,12 +13,11 @@ import os
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import torch
 from safetensors.torch import save as save_tensors
-from torch_geometric.data import Data
 
 from qpignn.data.graph import MASKS
 from qpignn.data.mapped import digest_of, open_graph, read_description
@@ -28,6 +27,9 @@ from qpignn.files import read_json, together
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.catalog import load_method
 from qpignn.tensors import read_tensors
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 ORIGIN, GRAPH, PAGE = "fit.json", "graph", "report.html"
 COPIES = ("graph/graph.safetensors", "graph/nodes.parquet", "graph/table.parquet")

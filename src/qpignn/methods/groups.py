@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
-from torch_geometric.data import Data
 
 from qpignn.data.matrix import is_sparse
 from qpignn.data.structure import communities, degrees
 from qpignn.errors import SettingError, listed
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 Labels = npt.NDArray[np.str_]
 Floats = npt.NDArray[np.float64]

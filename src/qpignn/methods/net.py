@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from qpignn import ranks
 from qpignn.data.scaling import (
@@ -48,6 +47,9 @@ from qpignn.tensors import check_tensors
 from qpignn.training.byhand import Stepped, step_of
 from qpignn.training.checkpoint import agreed
 from qpignn.training.loop import Measured, Steps, TrainingSettings, once, train
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 SCALINGS = ("standard", "range", "none")
 DTYPES = {"float32": torch.float32, "float64": torch.float64}

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from qpignn.errors import ArrayError, NotFittedError
 from qpignn.methods.base import Bounds, Fitted, IntervalMethod
 from qpignn.training.history import History
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 class Prefit(IntervalMethod):

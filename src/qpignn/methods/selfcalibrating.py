@@ -6,13 +6,12 @@ import math
 import warnings
 from abc import abstractmethod
 from dataclasses import astuple
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from scipy.stats import skew
 from torch import Tensor
-from torch_geometric.data import Data
 
 from qpignn.calibration import (
     SIDES,
@@ -30,6 +29,9 @@ from qpignn.intervals import check_levels
 from qpignn.methods.base import Bounds, Fitted
 from qpignn.methods.net import NetMethod
 from qpignn.methods.seen import Seen
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 Outputs = tuple[Tensor, Tensor, Tensor]
 """value (members, nodes); half-widths below and above (levels, members, nodes)."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from qpignn.methods.base import Bounds
 from qpignn.methods.net import NetMethod
@@ -14,6 +13,9 @@ from qpignn.nn.heads import QuantileHead
 from qpignn.objectives.joint import mean_over_all
 from qpignn.objectives.pinball import pinball
 from qpignn.training.loop import Measured
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 class SQR(NetMethod):

@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch_geometric.data import Data
 
 from qpignn import __version__
 from qpignn.data.graph import check_graph, given_nodes, labelled, test_nodes
@@ -28,6 +27,9 @@ from qpignn.reports.layout import graph_drawing
 from qpignn.reports.markup import number, rounded
 from qpignn.reports.page import render_page
 from qpignn.reports.rows import band_content, listed_nodes, nodes_content
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "pandas")
 ABOUT = {

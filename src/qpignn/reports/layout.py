@@ -11,18 +11,20 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from scipy.spatial import cKDTree
-from torch_geometric.data import Data
 
 from qpignn.data.structure import adjacency
 from qpignn.intervals import Floats
 from qpignn.randomness import numpy_rng
 from qpignn.reports.markup import rounded
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 Places = npt.NDArray[np.float64]
 """(nodes, 2)"""

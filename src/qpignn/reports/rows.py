@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from torch_geometric.data import Data
 
 from qpignn.data.graph import given_nodes, labelled, node_ids, test_nodes
 from qpignn.data.structure import degrees
 from qpignn.intervals import Floats, Intervals
 from qpignn.randomness import numpy_rng
 from qpignn.reports.markup import rounded
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 GIVEN, HELD_OUT, UNLABELLED, UNUSED = range(4)
 BAND_NODES = 400

@@ -18,14 +18,13 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from safetensors.torch import save as save_tensors
 from sklearn.base import BaseEstimator
 from torch import Tensor, nn
-from torch_geometric.data import Data
 
 from qpignn import __version__
 from qpignn.errors import ModelFileError, QpignnWarning, SettingError
@@ -33,6 +32,9 @@ from qpignn.files import replace_file, writing
 from qpignn.tensors import as_bytes, as_tensor, check_tensors, packed, read_tensors, unpacked
 from qpignn.training.history import History
 from qpignn.training.weights import FlatWeights
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 FORMAT = 1
 NAME = "training-{}.safetensors"
