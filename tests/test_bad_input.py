@@ -155,13 +155,13 @@ def half(where: str) -> torch.Tensor:
 
 IDS = [
     Case("the id column is not there", lambda t: frames(id="shop"), GraphError, "lacks the column 'shop'; it has 'id', 'area'"),
-    Case("the id column has another name in a file", lambda t: read(t, "shop,v,t\na,1,2\n"), ReadError, r"expected an id column 'id', got 'shop'.*name the right one with id="),
+    Case("the id column has another name in a file", lambda t: read(t, "shop,v,t\na,1,2\n"), ReadError, r"node ids called 'id'.*got 'shop'.*name it with id="),
     Case("an id twice", lambda t: frames(nodes={"id": list("abcdea")}), GraphError, "expected each node id once, got repeated: 'a'"),
     Case("a blank id", lambda t: frames(nodes={"id": ["a", None, *"cdef"]}), GraphError, "expected an id for every node, got blank ids in rows 2"),
     Case("ids that are lists", lambda t: frames(nodes={"id": [[i] for i in range(6)]}), GraphError, r"ids that can be compared .*got \[0\]; turn them into text"),
     Case("half a character in an id", lambda t: frames(nodes={"id": pd.Series([*"abcde", "\ud800"], dtype=object)}), GraphError, r"expected text, got .*half of a character in it .*ud800.*; mend it"),
     Case("half a character in a graph's id", lambda t: check_graph(graph(node_id=["\ud800", *map(str, range(39))])), GraphError, "half of a character"),
-    Case("too few ids beside a graph", lambda t: check_graph(graph(node_id=[1, 2])), GraphError, "node_id: expected 40 ids, one a node, got 2"),
+    Case("too few ids beside a graph", lambda t: check_graph(graph(node_id=[1, 2])), GraphError, "node_id: expected 40 ids, one per node, got 2"),
     Case("a number in place of ids", lambda t: check_graph(graph(node_id=7)), GraphError, "node_id: expected one id per node, got 7"),
     Case("ids of different types in the two tables", lambda t: frames(ends([1], [2])), GraphError, r"names nodes that the node table lacks: 1, .*different types: .*; add those nodes"),
     Case("a column name twice", lambda t: frames(nodes=pd.DataFrame([[1, 2, 3]], columns=["id", "v", "v"])), GraphError, "expected each column once, got repeated: 'v'"),
@@ -170,7 +170,7 @@ IDS = [
 ]  # fmt: skip
 
 EDGES = [
-    Case("an edge to nowhere", lambda t: frames(ends(["a"], ["z"])), GraphError, "lacks: 'z', first in edge row 1; add those nodes or drop those edges"),
+    Case("an edge to nowhere", lambda t: frames(ends(["a"], ["z"])), GraphError, "lacks: 'z', first in edge row 1; node ids look like 'a', 'b'; add those nodes or drop those edges"),
     Case("a blank end", lambda t: frames(ends(["a", None], ["b", "c"])), GraphError, "edge column 'from': got blank ids in edge rows 2"),
     Case("one column of ends", lambda t: frames(pd.DataFrame({"from": ["a"]})), GraphError, "expected two columns of node ids, got 'from'"),
     Case("loops only", lambda t: frames(ends(["a", "b"], ["a", "b"])), GraphError, r"expected edges between different nodes, got 2 .*are 'from', 'to' the columns"),
@@ -346,12 +346,12 @@ FILES = [
     Case("an unknown encoding", lambda t: read(t, "id,v,t\n", encoding="klingon"), ReadError, "unknown encoding: klingon; a common one is encoding='utf-8'"),
     Case("an encoding that is no name", lambda t: read(t, "id,v,t\n", encoding=8), ReadError, "encoding: expected a name such as 'utf-8', got 8"),
     Case("UTF-16 that is not", lambda t: read(t, "id,v,t\na,1,2\n", encoding="utf-16"), ReadError, "nodes.csv: "),
-    Case("a decimal sign that is none", lambda t: read(t, "id,v,t\n", decimal=";"), ReadError, r"decimal: expected '.' or ',', .*got ';'"),
+    Case("a decimal sign that is none", lambda t: read(t, "id,v,t\n", decimal=";"), ReadError, r"decimal: expected '.', ',' or 'auto', got ';'"),
     Case("rows longer than the header", lambda t: read(t, "id,v,t\na,1,2,\nb,1,2,\n"), ReadError, "expected rows as long as the header line, got longer ones"),
     Case("a quotation without end", lambda t: read(t, 'id,v,t\na,"1,2\nb,2,3\n'), ReadError, "nodes.csv: cannot be read as a table: "),
     Case("a column without a name", lambda t: read(t, ",id,t\n0,a,2\n"), ReadError, r"got none for column 1; was the file written with its row index\? Leave it out"),
     Case("a name twice in a file", lambda t: read(t, "id,v,v,t\na,1,1,2\n"), ReadError, "expected each column name once, got repeated: 'v'"),
-    Case("a spreadsheet", lambda t: read(t, b"PK\x03\x04", "nodes.xlsx"), ReadError, r"expected a table \(.csv, .tsv, .parquet\), got .xlsx; save the sheet as CSV"),
+    Case("an old spreadsheet", lambda t: read(t, b"PK\x03\x04", "nodes.xls"), ReadError, r"expected a table \(.csv, .tsv, .parquet, .xlsx\), got .xls; save the sheet as .xlsx or CSV"),
     Case("an archive", lambda t: read(t, b"PK\x03\x04", "nodes.zip"), ReadError, r"expected a table .*got .zip; unpack it"),
     Case("Parquet that is not", lambda t: read(t, "id,v,t\na,1,2\n", "nodes.parquet"), ReadError, "nodes.parquet: cannot be read as a table"),
     Case("gzip that is not", lambda t: read(t, "id,v,t\na,1,2\n", "nodes.csv.gz"), ReadError, "nodes.csv.gz: cannot be read as a table"),

@@ -123,7 +123,7 @@ def shrink(words: list[str]) -> list[list[str]]:
     if words[0] == "paper" and words[1] in ("run", "show"):
         if words[2] == "all" or "--quick" in words:
             return []  # tests/cli/test_paper.py runs all of them so
-        shared = ["--quick", "--out", "docs.sqlite"]
+        shared = ["--quick", "--results", "docs.sqlite"]
         small = [words[:2] + without(words[2:], "--seeds", "--jobs") + shared]
         if words[1] == "show":  # what is shown must have been run
             small.insert(0, ["paper", "run", *without(words[2:], *OPTIONS_OF_SHOW), *shared])
@@ -134,8 +134,7 @@ def shrink(words: list[str]) -> list[list[str]]:
                 assert name == "all" or find_dataset(name), words
         small = without(words, "--datasets", "--seeds", "--jobs", "--against", "--against-model")
         small += ["--datasets", "basic", "--seeds", "1"]
-        rows = "--results" if words[0] == "curve" else "--out"
-        return [[*small, "--epochs", "2", rows, "docs.sqlite"]]
+        return [[*small, "--epochs", "2", "--results", "docs.sqlite"]]
     return [words]
 
 

@@ -151,6 +151,11 @@ _BRIEFLY = Repr()
 _BRIEFLY.maxstring = _BRIEFLY.maxother = 60
 
 
+def count_of(number: int, what: str) -> str:
+    """Return a number with its noun: "1 edge", "2,000 edges"."""
+    return f"{number:,} {what}{'s' * (number != 1)}"
+
+
 def listed(items: Iterable[object], most: int = 5) -> str:
     """First few items for an error message, and how many more there are."""
     items = list(items)

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from html import escape
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 
 from qpignn.errors import ArrayError, SettingError, brief
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 Floats = npt.NDArray[np.float64]
+FRAME_COLUMNS = ("prediction", "lower", "upper", "epistemic", "aleatoric")
+"""Columns of a table of intervals beside the ids."""
+DIGITS = 7  # of a typical width that a text file keeps
+FEWEST_DIGITS = 4  # of the smallest width
 
 
 def check_level(value: Any, name: str = "confidence_level") -> float:
@@ -112,6 +119,7 @@ class Intervals:
         lower, upper: closed bounds; infinite only where a method says so.
         confidence_level: the coverage asked for.
         node_id: the user's ids, in the same order; row numbers where none were given.
+        id_name: what the user calls them: the first column of :meth:`to_frame`.
         epistemic: the part of each width that comes from the members' disagreement, which more
             labels would shrink; None where a method has no members to compare.
     """
@@ -122,6 +130,7 @@ class Intervals:
     confidence_level: float
     node_id: npt.NDArray[Any]
     epistemic: Floats | None = None
+    id_name: str = "id"
 
     def __init__(
         self,
@@ -132,6 +141,7 @@ class Intervals:
         node_id: Any = None,
         *,
         epistemic: Any = None,
+        id_name: str = "id",
     ) -> None:
         columns = {"prediction": prediction, "lower": lower, "upper": upper}
         if epistemic is not None:
@@ -154,6 +164,7 @@ class Intervals:
             raise ArrayError(f"expected lower ≤ upper, got the reverse on {crossed} nodes")
         object.__setattr__(self, "confidence_level", check_level(confidence_level))
         object.__setattr__(self, "node_id", ids)
+        object.__setattr__(self, "id_name", "id" if id_name in FRAME_COLUMNS else id_name)
 
     def __len__(self) -> int:
         return len(self.lower)
@@ -187,7 +198,8 @@ class Intervals:
         chosen = nodes if isinstance(nodes, slice) else _places(nodes, len(self))
         columns = (self.prediction[chosen], self.lower[chosen], self.upper[chosen])
         part = None if self.epistemic is None else self.epistemic[chosen]
-        return Intervals(*columns, self.confidence_level, self.node_id[chosen], epistemic=part)
+        ids, level = self.node_id[chosen], self.confidence_level
+        return Intervals(*columns, level, ids, epistemic=part, id_name=self.id_name)
 
     def plot(self, y: Any = None, *, axes: Any = None, title: str = "") -> Any:
         """Draw the intervals in rising order, with the targets ``y`` where they are known.
@@ -212,13 +224,15 @@ class Intervals:
         return f"<p>{escape(repr(self))}</p>{table}{rest}"
 
     def to_frame(self, *, parts: bool = False) -> pd.DataFrame:
-        """Return a table with the columns id, prediction, lower, upper.
+        """Return a table with the columns id (or what the user calls it), prediction, lower, upper.
 
         ``parts`` adds ``epistemic`` and ``aleatoric``, which add up to the width.
         """
+        import pandas as pd
+
         frame = pd.DataFrame(
             {
-                "id": self.node_id,
+                self.id_name: self.node_id,
                 "prediction": self.prediction,
                 "lower": self.lower,
                 "upper": self.upper,
@@ -231,3 +245,29 @@ class Intervals:
                 "parts: expected two-sided intervals of a method with several members, got others"
             )
         return frame.assign(epistemic=self.epistemic, aleatoric=self.aleatoric)
+
+
+def rounded_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return a table of intervals without the noise digits of binary numbers, for text files.
+
+    All numbers are rounded to one number of decimals, which keeps seven digits of a typical width
+    and four of the smallest. Rounding is monotone, so lower ≤ prediction ≤ upper still holds.
+
+    Args:
+        frame: as :meth:`Intervals.to_frame` makes it, maybe with the bounds of several levels.
+    """
+    names = [name for name in frame.columns[1:] if name not in ("epistemic", "aleatoric")]
+    numbers = frame[names].to_numpy(dtype=np.float64)
+    finite = np.where(np.isfinite(numbers), numbers, np.nan)  # a prediction always is
+    widths = np.nanmax(finite, axis=1) - np.nanmin(finite, axis=1)
+    widths = widths[widths > 0]
+    if not len(widths):
+        return frame
+    places = max(
+        0,
+        DIGITS - 1 - math.floor(math.log10(np.median(widths))),
+        FEWEST_DIGITS - 1 - math.floor(math.log10(widths.min())),
+    )
+    if places > 15:  # as many as a float has
+        return frame
+    return frame.assign(**{name: frame[name].round(places) for name in frame.columns[1:]})

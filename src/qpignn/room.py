@@ -8,10 +8,13 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import Tensor
+
+if TYPE_CHECKING:
+    import torch
+    from torch import Tensor
 
 CHUNK = 2**16  # rows that are worked on at a time where a graph is large
 SMALL = 2**20  # bytes that are not worth a question
@@ -40,6 +43,8 @@ def keep_freed_blocks() -> None:
     page. Once a block has been freed, though, it keeps those up to that size: this one is freed
     without ever having been touched. Elsewhere nothing happens.
     """
+    import torch
+
     torch.empty(KEPT, dtype=torch.uint8)
 
 
@@ -73,6 +78,8 @@ def new_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     The file has no name (it goes away with the tensor) and is made where temporary files are:
     ``TMPDIR`` names another disk.
     """
+    import torch
+
     size = math.prod(shape) * dtype.itemsize
     if size < SMALL or size < free_memory() / 2:
         return torch.empty(shape, dtype=dtype)

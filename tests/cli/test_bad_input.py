@@ -25,7 +25,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from qpignn.data import tables
 from qpignn.errors import RankError
 from qpignn.experiments.store import Store
 from qpignn.training.weights import FlatWeights
@@ -53,7 +52,7 @@ CASES = [
     Case("a folder in place of a file", "fit --nodes . --target rain --out m", "expected a file, got a folder"),
     Case("a file in place of a folder", f"fit {FILES} --out nodes.csv", "nodes.csv: expected a folder, got the other"),
     Case("a folder below a file", f"fit {FILES} --out nodes.csv/m", "cannot be written: .*nodes.csv is a file, not a folder"),
-    Case("a spreadsheet", "fit --nodes nodes.xlsx --target rain --out m", "nodes.xlsx: expected a table .*got .xlsx; save the sheet as CSV"),
+    Case("an old spreadsheet", "fit --nodes nodes.xls --target rain --out m", "nodes.xls: expected a table .*got .xls; save the sheet as .xlsx or CSV"),
     Case("another encoding", "fit --nodes latin.csv --target rain --out m", "latin.csv: expected text in utf-8, got bytes that are not"),
     Case("an unknown encoding", f"fit {FILES} --encoding klingon --out m", "unknown encoding: klingon"),
     Case("a misspelt target", "fit --nodes nodes.csv --target rian --out m", r"lacks the column 'rian'; .*did you mean rain\?"),
@@ -85,7 +84,7 @@ CASES = [
     Case("no graph", "fit --graph nowhere --out m", "expected a folder written by 'qpignn convert' .*got nothing; convert again"),
     Case("a model that is none", "evaluate edges.csv", "expected a saved model with model.json"),
     Case("no model", "predict nowhere --out i.csv", "nowhere: expected a saved model with model.json, got no such folder"),
-    Case("an ending that is none", "predict fitted --out i.txt", "--out: expected a file ending in .csv or .parquet, got i.txt"),
+    Case("an ending that is none", "predict fitted --out i.txt", "--out: expected a file ending in .csv, .parquet, .xlsx, got i.txt"),
     Case("predictions over a folder", "predict fitted --out folder.csv", "folder.csv: expected a file, got the other"),
     Case("an unknown part of the nodes", "predict fitted --only some --out i.csv", "--only: expected unlabelled or all, got 'some'"),
     Case("edges without nodes", "predict fitted --edges edges.csv --out i.csv", "--edges goes with --nodes"),
@@ -101,7 +100,7 @@ CASES = [
     Case("no seeds", "compare --datasets basic --seeds 0", "seeds: expected a whole number from 1 up, got 0"),
     Case("no processes", "compare --datasets basic --jobs 0", "jobs: expected a whole number from 1 up, got 0"),
     Case("an unknown engine", "compare --datasets basic --engine rays", "unknown engine 'rays': did you mean ray"),
-    Case("results that are text", "compare --datasets basic --out nodes.csv", r"nodes.csv: expected a results file of qpignn \(SQLite\)"),
+    Case("results that are text", "compare --datasets basic --results nodes.csv", r"nodes.csv: expected a results file of qpignn \(SQLite\)"),
     Case("figures that are not there", "compare --datasets basic --against absent.csv", "absent.csv: expected a CSV of published figures"),
     Case("a picture of another kind", "curve --out c.bmp", "--out: expected a file ending in .png or .svg, got c.bmp"),
     Case("an unknown table", "paper show mian", "unknown table or figure 'mian': did you mean main"),
@@ -127,7 +126,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         there / "blank.csv", index=False
     )
     (there / "latin.csv").write_text("id,Höhe,rain\nA,1,2\n", encoding="latin-1")
-    for name in ("nodes.xlsx", "g.graphml"):
+    for name in ("nodes.xls", "g.graphml"):
         (there / name).write_text("")
     (there / "broken.py").write_text("SPEC = 1 / 0")
     (there / "folder.csv").mkdir()
@@ -346,7 +345,7 @@ def test_ctrl_c_while_comparing_says_what_is_kept(
     qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("qpignn.experiments.cell.Cell.run", interrupt)
-    done = qpignn("compare", "--datasets", "basic", "--seeds", 1, "--out", "r.sqlite")
+    done = qpignn("compare", "--datasets", "basic", "--seeds", 1, "--results", "r.sqlite")
     assert done.code == 130
     assert lines(done.err) == ["interrupted: 0 of 1 rows are in r.sqlite; call again to go on"]
 
@@ -409,7 +408,7 @@ FULL = [
     ("predict", ("predict", "fitted", "--only", "all", "--out", "i.csv"), "i.csv"),
     ("report", ("report", "fitted", "--out", "r.html"), "r.html"),
     ("convert", ("convert", "--nodes", "nodes.csv", "--edges", "edges.csv", "--target", "rain", "--out", "g"), "g"),
-    ("compare", ("compare", "--datasets", "basic", "--epochs", 1, "--seeds", 1, "--out", "r.sqlite"), "r.sqlite"),
+    ("compare", ("compare", "--datasets", "basic", "--epochs", 1, "--seeds", 1, "--results", "r.sqlite"), "r.sqlite"),
 ]  # fmt: skip
 
 
@@ -440,7 +439,7 @@ def test_rows_that_can_no_longer_be_kept(
 
     monkeypatch.setattr(Store, "put", full)
     done = qpignn(
-        "compare", "--datasets", "basic", "--epochs", 1, "--seeds", 1, "--out", "r.sqlite"
+        "compare", "--datasets", "basic", "--epochs", 1, "--seeds", 1, "--results", "r.sqlite"
     )
     assert done.code == 2
     assert re.search(
@@ -481,7 +480,7 @@ def test_a_file_that_may_not_be_read(
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(tables, "open", refuse, raising=False)
+    monkeypatch.setattr(Path, "open", refuse)
     done = qpignn(*FIT)
     assert done.code == 2
     assert "error: nodes.csv: cannot be read as a table: [Errno 13] Permission denied" in done.err

@@ -17,7 +17,7 @@ Run = Callable[..., Any]
 @pytest.fixture
 def compare(qpignn: Run, tmp_path: Path) -> Run:
     def run(*words: object) -> Any:
-        return qpignn("compare", "--epochs", 2, "--out", tmp_path / "r.sqlite", *words)
+        return qpignn("compare", "--epochs", 2, "--results", tmp_path / "r.sqlite", *words)
 
     return run
 

@@ -45,8 +45,8 @@ def test_predict_gives_exactly_the_blank_nodes(qpignn: Run, fitted: Path, tmp_pa
     out = tmp_path / "intervals.csv"
     assert qpignn("predict", fitted, "--out", out).code == 0
     frame = pd.read_csv(out)
-    assert list(frame.columns) == ["id", "prediction", "lower", "upper"]
-    assert frame["id"].tolist() == [f"s{i:02d}" for i in range(0, 80, 5)]
+    assert list(frame.columns) == ["station", "prediction", "lower", "upper"]
+    assert frame["station"].tolist() == [f"s{i:02d}" for i in range(0, 80, 5)]
     assert (frame["lower"] <= frame["upper"]).all()
 
 
@@ -153,7 +153,7 @@ def test_mistakes_are_explained_without_a_traceback(
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--out", "x.txt"), "ending in .csv or .parquet"),
+        (("--out", "x.txt"), "ending in .csv, .parquet, .xlsx"),
         (("--out", "x.csv", "--only", "some"), "expected unlabelled or all, got 'some'"),
         (("--out", "x.csv", "--edges", "e.csv"), "--edges goes with --nodes"),
     ],
@@ -183,7 +183,7 @@ def test_outputs_that_cannot_be_written_are_found_before_training(
     for words in (
         ("fit", "--dataset", "basic", "--out", taken),
         ("demo", "--out", taken),
-        ("compare", "--datasets", "basic", "--out", taken / "r.sqlite"),
+        ("compare", "--datasets", "basic", "--results", taken / "r.sqlite"),
     ):
         done = qpignn(*words)
         assert done.code == 2
@@ -232,7 +232,7 @@ def test_named_edge_ends(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) 
     done = qpignn(*words, "--epochs", 2, "--edge-ends", "a,b", "--out", tmp_path / "m")
     assert "80 edges" in done.err
     done = qpignn(*words, "--out", tmp_path / "n")
-    assert (done.code, "names nodes that the node table lacks" in done.err) == (2, True)
+    assert (done.code, "holds node ids too: name the columns" in done.err) == (2, True)
 
 
 def test_debug_shows_the_traceback(
@@ -259,10 +259,17 @@ def test_several_levels_and_parts_of_the_width(
     assert qpignn("fit", "--nodes", files[0], "--edges", files[1], *options, *levels).code == 0
     assert qpignn("predict", folder, "--out", out, "--parts").code == 0
     wide = pd.read_csv(out)
-    assert list(wide.columns) == ["id", "prediction", "lower", "upper", "epistemic", "aleatoric"]
+    assert list(wide.columns) == [
+        "station",
+        "prediction",
+        "lower",
+        "upper",
+        "epistemic",
+        "aleatoric",
+    ]
     assert (wide["lower"] >= 0).all()
     parts, widths = wide["epistemic"] + wide["aleatoric"], wide["upper"] - wide["lower"]
-    np.testing.assert_allclose(parts, widths)
+    np.testing.assert_allclose(parts, widths, atol=1e-6)  # as many digits as are written
     assert qpignn("predict", folder, "--out", out, "--confidence", 0.5).code == 0
     narrow = pd.read_csv(out)
     assert (narrow["upper"] <= wide["upper"]).all()

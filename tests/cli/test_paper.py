@@ -41,8 +41,8 @@ def test_everything_runs_quickly_and_yields_its_table_and_picture(
     qpignn: Run, protocol: str, tmp_path: Path
 ) -> None:
     out, to = tmp_path / "r.sqlite", tmp_path / "paper"
-    words = ("--quick", "--protocol", protocol, "--out", out)
-    done = qpignn("paper", "run", "all", *words, "--to", to)
+    words = ("--quick", "--protocol", protocol, "--results", out)
+    done = qpignn("paper", "run", "all", *words, "--out", to)
     assert done.code == 0, done.err
     for spec in specs().values():
         stem = f"{spec.name}.{protocol}"
@@ -82,7 +82,7 @@ def test_killed_and_called_again_it_ends_as_if_it_had_not_been(tmp_path: Path) -
     def start(name: str) -> subprocess.Popen[str]:
         words = (
             *("paper", "run", spec, "--jobs", 2),
-            *("--out", tmp_path / name, "--to", tmp_path / f"{name}.to"),
+            *("--results", tmp_path / name, "--out", tmp_path / f"{name}.to"),
         )
         return subprocess.Popen(
             [sys.executable, "-m", "qpignn", *map(str, words)],
@@ -115,8 +115,8 @@ def test_the_worked_example_of_a_new_table(qpignn: Run, tmp_path: Path) -> None:
     (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     assert len(code.splitlines()) <= 40
     (tmp_path / "dropout.py").write_text(code)
-    where = ("--quick", "--out", tmp_path / "r.sqlite")
-    done = qpignn("paper", "run", tmp_path / "dropout.py", *where, "--to", tmp_path)
+    where = ("--quick", "--results", tmp_path / "r.sqlite")
+    done = qpignn("paper", "run", tmp_path / "dropout.py", *where, "--out", tmp_path)
     assert done.code == 0, done.err
     assert "| er | a third lost |" in (tmp_path / "dropout.corrected.md").read_text()
 
@@ -127,7 +127,7 @@ def test_mistakes(qpignn: Run, tmp_path: Path) -> None:
         2,
         True,
     )
-    store = ("--out", tmp_path / "r.sqlite")
+    store = ("--results", tmp_path / "r.sqlite")
     assert "nothing to show yet" in qpignn("paper", "show", "main", *store).err
     assert "no figures for 'coverage_error'" in (
         qpignn("paper", "show", "coverage_error", "--against-paper", *store).err
@@ -157,7 +157,7 @@ def test_mistakes(qpignn: Run, tmp_path: Path) -> None:
 def test_what_fails_is_told_and_the_rest_is_shown(qpignn: Run, tmp_path: Path) -> None:
     broken = SMALL.replace('{"epochs": 40})', '{"epochs": 2}), Variant("B", "sqr", {"lr": 1e30})')
     (tmp_path / "half.py").write_text(broken.replace("seeds=12", "seeds=1"))
-    where = ("--out", tmp_path / "r.sqlite", "--to", tmp_path)
+    where = ("--results", tmp_path / "r.sqlite", "--out", tmp_path)
     done = qpignn("paper", "run", tmp_path / "half.py", *where)
     assert done.code == 1
     assert "failed: basic sqr seed 0: TrainingError" in done.err

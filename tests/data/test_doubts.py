@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import networkx as nx
+import numpy as np
 import pandas as pd
 import pytest
 import torch
@@ -204,3 +205,75 @@ def test_the_example_is_nothing_to_worry_about() -> None:
     stations, roads = example_tables(nodes=200)
     data = from_frames(stations, roads, target="pollution")
     assert quiet(lambda: QpiGNN(epochs=1, members=5).fit(data)) == []
+
+
+# --- numbers that are no amounts ---
+
+
+def measured(**columns: Any) -> Data:
+    """Sixty nodes in two rings with named columns of numbers."""
+    x = torch.tensor(np.column_stack([*columns.values()]))
+    return two_rings(x=x, feature_names=[*columns])
+
+
+NORMAL = np.random.default_rng(0).normal(20, 5, size=60)
+
+
+@pytest.mark.parametrize("number", [-9.0, -99.0, -999.0, 9999.0, 99999.0])
+def test_doubts_sentinels_for_missing_values_are_named(number: float) -> None:
+    wet = NORMAL.copy()
+    wet[[3, 40]] = number
+    if number == -9:
+        wet = wet / 100  # it must lie far from all others
+        wet[[3, 40]] = number
+    (sentence,) = told(measured(wet=wet, dry=NORMAL))
+    assert sentence.startswith(f"feature column 'wet' is {number:g} on 2 nodes and far from that")
+
+
+def test_doubts_sentinels_among_targets_are_named() -> None:
+    y = torch.from_numpy(NORMAL.copy())
+    y[5] = -999
+    (sentence,) = told(two_rings(y=y))
+    assert sentence.startswith("the target is -999 on 1 node and far from that elsewhere")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.linspace(-1200, 999, 60),  # it is simply the largest
+        np.r_[np.arange(-30, 29), 99.0],  # the others spread wider than it is away
+        np.full(60, 999.0),  # no other number
+        np.r_[np.full(59, 1.0), -999.0],  # one other number: two values are not a scale
+    ],
+)
+def test_doubts_ordinary_numbers_are_no_sentinels(values: Any) -> None:
+    assert told(measured(v=values, w=NORMAL)) == []
+
+
+def test_doubts_a_single_target_far_from_all_others_is_named() -> None:
+    y = torch.from_numpy(NORMAL.copy())
+    y[7] = 1e12
+    (sentence,) = told(two_rings(y=y, node_id=[f"s{i}" for i in range(60)]))
+    assert sentence.startswith("the target 1e+12 of node 's7' is over 1,000 times as far from")
+
+
+def test_doubts_heavy_tails_are_no_typing_errors() -> None:
+    rng = np.random.default_rng(0)
+    found = 0
+    for _ in range(200):
+        found += len(told(two_rings(y=torch.from_numpy(np.exp(2 * rng.normal(size=60))))))
+    assert found == 0
+
+
+@pytest.mark.parametrize("name", ["zip", "ZIP Code", "area_code", "FIPS", "naics-2017"])
+def test_doubts_columns_named_as_codes_are_named(name: str) -> None:
+    codes = np.random.default_rng(0).integers(100, 900, size=60).astype(float)
+    (sentence,) = told(measured(**{name: codes}, size=NORMAL))
+    assert sentence.startswith(f"feature column {name!r}: codes are taken as numbers")
+
+
+def test_doubts_amounts_and_indicators_are_no_codes() -> None:
+    whole = np.arange(60.0)
+    assert told(measured(encoder=whole, zipper=whole % 7, barcode_rate=NORMAL)) == []
+    assert told(measured(zip=NORMAL)) == []  # not whole numbers
+    assert told(measured(code=whole % 2, size=NORMAL)) == []  # yes or no

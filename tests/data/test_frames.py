@@ -143,7 +143,7 @@ def test_big_targets_keep_their_digits() -> None:
         (
             {"w": [1, None, 1]},
             {"node_weight": "w"},
-            "1 blanks.; fill them or leave the column out$",
+            "1 blank.; fill them or leave the column out$",
         ),
         ({}, {"ignore": ["hue"]}, "node table lacks the column 'hue'"),
         ({}, {"ignore": ["flow"]}, "ignore: expected columns without another role, got 'flow'"),

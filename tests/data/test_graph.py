@@ -90,7 +90,7 @@ BROKEN: list[tuple[dict[str, Any], str]] = [
         {"train_mask": MASK, "test_mask": MASK},
         "train_mask and test_mask share 1 nodes; .*split_nodes",
     ),
-    ({"node_id": ["a", "b"]}, "node_id: expected 4 ids, one a node, got 2"),
+    ({"node_id": ["a", "b"]}, "node_id: expected 4 ids, one per node, got 2"),
     ({"node_id": ["a", "b", "a", "c"]}, "each node id once, got repeated: 'a'"),
     ({"feature_names": ["only one"]}, "expected 2 names, one a column of x, got 1"),
 ]

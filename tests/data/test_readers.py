@@ -9,7 +9,8 @@ import pandas as pd
 import pytest
 
 from qpignn import read_graph
-from qpignn.data.readers import graph_of, read_frames, read_table
+from qpignn.data.readers import graph_of, read_frames
+from qpignn.data.tables import open_table
 from qpignn.errors import GraphError, ReadError
 
 NODES = "id,speed,flow\n007,1.5,10\nNA,2.5,\n12345678901234567890123,3.5,30\n"
@@ -85,7 +86,11 @@ def test_named_edge_columns(files: tuple[Path, Path]) -> None:
     ("content", "error", "message"),
     [
         ("", ReadError, "expected a header line"),
-        ("code,flow\n1,2\n", ReadError, "expected an id column 'id', got 'code', 'flow'; .*--id"),
+        (
+            "code,flow\n1,2\n",
+            ReadError,
+            "column of node ids called 'id'.*got 'code', 'flow'; .*--id",
+        ),
         ("id,speed\n007,1\n", GraphError, "lacks the column 'flow'"),
         ("id,speed,flow\n007,1,2\n008,1,2,3,4\n", ReadError, "cannot be read as a table"),
         ("id,speed,flow\n007,1,2\n007,1,3\n", GraphError, "got repeated: '007'"),
@@ -127,15 +132,15 @@ def test_an_edge_file_without_a_header(files: tuple[Path, Path]) -> None:
 
 def test_not_there_a_folder_and_not_parquet(tmp_path: Path) -> None:
     with pytest.raises(ReadError, match="expected a file, got nothing"):
-        read_table(tmp_path / "absent.csv")
+        open_table(tmp_path / "absent.csv")
     with pytest.raises(ReadError, match="got a folder"):
-        read_table(tmp_path)
+        open_table(tmp_path)
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(NODES.encode() * 50)[:60])
     with pytest.raises(ReadError, match=r"cut.csv.gz: cannot be read as a table"):
-        read_table(tmp_path / "cut.csv.gz")
+        open_table(tmp_path / "cut.csv.gz")
     (tmp_path / "fake.parquet").write_text("id,x\n")
     with pytest.raises(ReadError, match=r"fake.parquet: cannot be read as a table"):
-        read_table(tmp_path / "fake.parquet")
+        open_table(tmp_path / "fake.parquet")
 
 
 def test_the_tables_as_they_are(files: tuple[Path, Path]) -> None:
@@ -144,7 +149,7 @@ def test_the_tables_as_they_are(files: tuple[Path, Path]) -> None:
     assert tables.nodes["id"].to_list() == ["007", "NA", "12345678901234567890123"]
     assert tables.edges is not None
     assert tables.edges.to_numpy().tolist()[0] == ["007", "NA"]
-    assert tables.directed is None
+    assert (tables.directed, tables.id) == (None, "id")
     assert read_frames(files[0], None).edges is None
 
 
@@ -193,12 +198,12 @@ def test_graphml_says_nodes_edges_and_direction(
 def test_undirected_graphml_and_its_tables(roads: nx.DiGraph, tmp_path: Path) -> None:
     nx.set_node_attributes(roads, "x", "code")
     nx.write_graphml(roads.to_undirected(), tmp_path / "g.graphml")
-    nodes, edges, directed = read_frames(tmp_path / "g.graphml", None, id="code")
+    nodes, edges, directed, id = read_frames(tmp_path / "g.graphml", None, id="code")
     assert nodes["code"].to_list() == ["007", "NA", "c"]
     assert nodes["code_attribute"].to_list() == ["x", "x", "x"]
     assert edges is not None
     assert edges[["from", "to", "km"]].to_numpy().tolist() == [["007", "NA", 2], ["NA", "c", 4]]
-    assert directed is False
+    assert (directed, id) == (False, "code")
     data = read_graph(tmp_path / "g.graphml", None, target="flow", id="code", features=["speed"])
     assert data.num_edges == 4
 

@@ -242,7 +242,7 @@ def older_graph() -> None:
 def older_rows() -> None:
     Path("old.py").write_text(SPEC.format(seeds=1, picture="scatter"))
     Path("new.py").write_text(SPEC.format(seeds=3, picture="scatter"))
-    done("paper", "run", "old.py", "--out", "r.sqlite", "--to", "to")
+    done("paper", "run", "old.py", "--results", "r.sqlite", "--out", "to")
 
 
 def save_model(seed: int) -> None:
@@ -251,10 +251,10 @@ def save_model(seed: int) -> None:
     QpiGNN(epochs=1, hidden=4, members=5, seed=seed).fit(data).save("m")
 
 
-PAPER: Any = ("paper", "run", "new.py", "--out", "r.sqlite", "--to", "to")
+PAPER: Any = ("paper", "run", "new.py", "--results", "r.sqlite", "--out", "to")
 COMPARE: Any = (
     *("compare", "--datasets", "basic", "--methods", "sqr", "--epochs", 2),
-    *("--out", "r.sqlite"),
+    *("--results", "r.sqlite"),
 )
 PLACES = {
     place.name: place

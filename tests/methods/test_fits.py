@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from qpignn import QpiGNN, example_tables, from_frames, split_nodes
+from qpignn.data.roles import TableRoles
 from qpignn.errors import ModelFileError
 from qpignn.methods.fits import Fit, Origin, load_fit, save_fit
 
@@ -13,7 +14,7 @@ def made(seed: int = 0) -> Fit:
     stations, roads = example_tables(60)
     data = split_nodes(from_frames(stations, roads, target="pollution"), seed=seed)
     model = QpiGNN(epochs=2, seed=seed).fit(data)
-    return Fit(model, data, stations, Origin(None, {"target": "pollution"}))
+    return Fit(model, data, stations, Origin(None, TableRoles(target="pollution", id="id")))
 
 
 def test_a_fit_comes_back_whole(tmp_path: Path) -> None:

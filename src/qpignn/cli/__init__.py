@@ -10,10 +10,24 @@ from typing import Annotated, Any
 import typer
 
 from qpignn import __version__
-from qpignn.cli import compare, convert, curve, datasets, demo, fit, model, paper
-from qpignn.cli.ending import debugging, guarded
+from qpignn.cli import (
+    compare,
+    convert,
+    curve,
+    datasets,
+    demo,
+    evaluate,
+    fit,
+    paper,
+    predict,
+    report,
+)
+from qpignn.cli.ending import MISTAKE, debugging, guarded
 from qpignn.cli.output import printable, speaks
 from qpignn.errors import QpignnWarning
+
+UsageError: Any = typer.BadParameter.__base__
+"""What typer raises over wrong words of a command; the class has no public name there."""
 
 app = typer.Typer(
     name="qpignn",
@@ -27,9 +41,9 @@ for command in (
     demo.demo,
     convert.convert,
     fit.fit,
-    model.evaluate,
-    model.predict,
-    model.report,
+    evaluate.evaluate,
+    predict.predict,
+    report.report,
     compare.compare,
     curve.curve,
     datasets.datasets,
@@ -73,4 +87,18 @@ def main() -> None:
         words = ["--debug", *(word for word in words if word != "--debug")]
     with warnings.catch_warnings():
         warnings.showwarning = _show_warning
-        copy_context().run(app, args=words)
+        try:
+            code = copy_context().run(app, args=words, standalone_mode=False)
+        except UsageError as error:
+            code = _refuse(error)
+    sys.exit(code or 0)
+
+
+def _refuse(error: Any) -> int:
+    """Say in one line what is wrong with a command's words; without any, show the help."""
+    message = error.format_message()
+    if not message:  # no command was named: typer has printed the help
+        return MISTAKE
+    where = f"; see '{error.ctx.command_path} --help'" if error.ctx is not None else ""
+    typer.secho(f"error: {printable(message.rstrip('.'))}{where}", fg="red", err=True)
+    return MISTAKE

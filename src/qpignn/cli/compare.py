@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from qpignn.cli.options import check_method
 from qpignn.cli.output import (
     Json,
     Settings,
@@ -21,6 +22,8 @@ from qpignn.cli.output import (
     say,
     settings_of,
 )
+from qpignn.errors import one_of
+from qpignn.names import DATASETS, ENGINES, PROTOCOLS, SPLITS, VIEWS
 from qpignn.progress import progress
 
 if TYPE_CHECKING:
@@ -47,7 +50,7 @@ def compare(
     more: Settings = None,
     jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 1,
     engine: Annotated[str, typer.Option(help=ENGINE_HELP)] = "processes",
-    out: Annotated[
+    results: Annotated[
         Path | None,
         typer.Option(help="Results file (SQLite); finished cells in it are not run again."),
     ] = None,
@@ -69,8 +72,23 @@ def compare(
 
     Example: qpignn compare --datasets basic,er --methods qpignn --seeds 3 --jobs 2
     """
-    from qpignn.experiments.cell import grid
     from qpignn.intervals import check_level
+
+    levels = [check_level(number(c), "--confidence") for c in names(confidence)]
+    for name in [] if datasets == "all" else names(datasets):
+        one_of("data set", name, DATASETS)
+    for name in [] if methods == "all" else names(methods):
+        check_method(name)
+    for kind, word, known in (
+        ("protocol", protocol, PROTOCOLS),
+        ("view", view, VIEWS),
+        ("split", split, SPLITS),
+        ("engine", engine, ENGINES),
+    ):
+        if word is not None:
+            one_of(kind, word, known)
+    # all that takes time to import comes from here on
+    from qpignn.experiments.cell import grid
     from qpignn.methods.catalog import ALL
     from qpignn.reports.tables import one_kind, published_model
 
@@ -82,13 +100,13 @@ def compare(
         protocol=protocol,
         view=view,
         split=split,
-        confidence_levels=[check_level(number(c), "--confidence") for c in names(confidence)],
+        confidence_levels=levels,
         settings=settings,
     )
     if against is not None:  # mistakes should not wait for the training
         published_model(against, against_model)
         one_kind({(cell.method, cell.confidence_level) for cell in cells}, against_model)
-    outcome = run_shown(cells, out, jobs=jobs, engine=engine, fresh=fresh)
+    outcome = run_shown(cells, results, jobs=jobs, engine=engine, fresh=fresh)
     if as_json:
         print_json(_ranked(outcome.rows) if rank and outcome.rows else outcome.rows)
     elif rank and outcome.rows:
@@ -101,18 +119,18 @@ def compare(
         raise typer.Exit(1)
 
 
-def results_file(out: Path | None) -> Path:
-    """Return the results file, the user's own unless told."""
+def results_file(results: Path | None) -> Path:
+    """Return the results file; by default the one in the user's cache."""
     from qpignn.data.sources.files import cache_folder
 
-    out = out or cache_folder() / "results.sqlite"
-    check_output(out, folder=False)
-    return out
+    results = results or cache_folder() / "results.sqlite"
+    check_output(results, folder=False)
+    return results
 
 
 def run_shown(
     cells: Sequence[Cell],
-    out: Path | None,
+    results: Path | None,
     *,
     jobs: int = 1,
     engine: str = "processes",
@@ -124,7 +142,7 @@ def run_shown(
     from qpignn.experiments.run import run_cells
     from qpignn.experiments.store import Store
 
-    store = Store(results_file(out))
+    store = Store(results_file(results))
     torch.set_num_threads(1)  # as in the other processes, so that seconds compare
     try:
         with progress("cells", len(cells)) as show:

@@ -3,33 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from qpignn.cli import roles
+from qpignn.cli.options import EDGES_HELP, check_tables, takes_tables
 from qpignn.cli.output import Json, check_output, print_json
+from qpignn.data.roles import TableRoles
 from qpignn.errors import SettingError, whole_number
 
 
+@takes_tables
 def convert(
     nodes: Annotated[Path, typer.Option(help="Node table (.csv, .tsv, .parquet).")],
-    target: Annotated[str, typer.Option(help=roles.TARGET_HELP)],
     out: Annotated[Path, typer.Option(help="Folder for the graph.", metavar="DIR")],
-    edges: Annotated[Path | None, typer.Option(help=roles.EDGES_HELP)] = None,
-    id: roles.Id = "id",
-    features: roles.Features = None,
-    ignore: roles.Ignore = "",
-    categorical: roles.Categorical = "",
-    missing: roles.Missing = "error",
-    edge_weight: roles.EdgeWeight = None,
-    node_weight: roles.NodeWeight = None,
-    edge_ends: roles.EdgeEnds = None,
-    split: roles.Split = None,
-    coordinates: roles.Coordinates = None,
-    directed: roles.Directed = False,
-    encoding: roles.Encoding = "utf-8",
-    decimal: roles.Decimal = ".",
+    edges: Annotated[Path | None, typer.Option(help=EDGES_HELP)] = None,
+    *,
+    roles: TableRoles,
     memory: Annotated[
         int, typer.Option(help="Memory to use, in MiB, beside the ids and one column.")
     ] = 1024,
@@ -42,35 +32,22 @@ def convert(
 
     Example: qpignn convert --nodes nodes.parquet --edges edges.parquet --target flow --out graph
     """
-    from qpignn.data.convert import convert_graph
-
     check_output(out, folder=True)
     whole_number("--memory", memory)
-    if edges is None and (edge_weight or edge_ends):
-        raise SettingError("--edge-weight and --edge-ends go with --edges")
-    wanted: dict[str, Any] = roles.roles_of(
-        target=target,
-        id=id,
-        features=features,
-        ignore=ignore,
-        categorical=categorical,
-        missing=missing,
-        edge_ends=edge_ends,
-        edge_weight=edge_weight,
-        node_weight=node_weight,
-        split=split,
-        coordinates=coordinates,
-        directed=directed,
-        encoding=encoding,
-        decimal=decimal,
-    )
-    told = convert_graph(nodes, edges, out, memory=memory << 20, verbose=True, **wanted).counts()
+    if roles.node_sheet or roles.edge_sheet:
+        raise SettingError("--node-sheet and --edge-sheet go with Excel files, which fit reads")
+    check_tables(nodes, edges, roles)
+    from qpignn.data.convert import convert_graph
+
+    wanted = {k: v for k, v in vars(roles).items() if k not in ("node_sheet", "edge_sheet")}
+    counts = convert_graph(nodes, edges, out, memory=memory << 20, verbose=True, **wanted).counts()
     if as_json:
-        print_json({"folder": str(out), **told})
+        print_json({"folder": str(out), **counts})
         return
-    kind = "directed edges" if told["directed"] else "edges"
+    kind = "directed edges" if counts["directed"] else "edges"
     typer.echo(
-        f"converted {told['nodes']:,} nodes ({told['labelled']:,} labelled), {told['edges']:,} "
-        f"{kind}, {told['features']:,} features: {told['bytes']:,} bytes in {out}"
+        f"converted {counts['nodes']:,} nodes ({counts['labelled']:,} labelled), "
+        f"{counts['edges']:,} {kind}, {counts['features']:,} features: {counts['bytes']:,} bytes "
+        f"in {out}"
     )
     typer.echo(f"next: qpignn fit --graph {out} --out model")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qpignn.cli import roles
+from qpignn.cli.options import EDGES_HELP, NODES_HELP, check_method, check_tables, takes_tables
 from qpignn.cli.output import (
     Json,
     Settings,
@@ -22,60 +22,39 @@ from qpignn.cli.output import (
     settings_of,
     speaks,
 )
-from qpignn.errors import SettingError, WriteError, listed
+from qpignn.data.roles import TableRoles
+from qpignn.errors import SettingError, WriteError, listed, one_of
+from qpignn.names import DATASETS
 
 if TYPE_CHECKING:
-    import pandas as pd
     from torch_geometric.data import Data
 
+    from qpignn.data.readers import Frames
     from qpignn.methods.base import IntervalMethod
     from qpignn.methods.fits import Origin
 
-DEFAULT_ROLES: dict[str, Any] = {
-    "target": None,
-    "id": "id",
-    "features": None,
-    "ignore": [],
-    "categorical": [],
-    "missing": "error",
-    "edge_ends": None,
-    "edge_weight": None,
-    "node_weight": None,
-    "split": None,
-    "coordinates": None,
-    "directed": False,
-    "encoding": "utf-8",
-    "decimal": ".",
-}
-NODES_HELP = "Node table (.csv, .tsv, .parquet), or a .graphml file with nodes and edges."
 GRAPH_HELP = "A graph written by 'qpignn convert', in place of tables; it stays where it is."
 FRACTION_HELP = "Share of labelled nodes held out for 'evaluate' and 'report' (0.2); 0 for none."
 RESUME_HELP = "Go on with a fit that was killed, if --out holds one made by the same command."
 CHECKPOINT = "checkpoint"  # folder in --out, while a fit is unfinished
 
 
+@takes_tables
 def fit(
     out: Annotated[Path, typer.Option(help="Folder for the fitted model.", metavar="DIR")],
     dataset: Annotated[str | None, typer.Option(help="A data set by name.")] = None,
     nodes: Annotated[Path | None, typer.Option(help=NODES_HELP)] = None,
-    edges: Annotated[Path | None, typer.Option(help=roles.EDGES_HELP)] = None,
+    edges: Annotated[Path | None, typer.Option(help=EDGES_HELP)] = None,
     graph: Annotated[Path | None, typer.Option(help=GRAPH_HELP, metavar="DIR")] = None,
-    target: Annotated[str | None, typer.Option(help=roles.TARGET_HELP)] = None,
-    id: roles.Id = "id",
-    features: roles.Features = None,
-    ignore: roles.Ignore = "",
-    categorical: roles.Categorical = "",
-    missing: roles.Missing = "error",
-    edge_weight: roles.EdgeWeight = None,
-    node_weight: roles.NodeWeight = None,
-    edge_ends: roles.EdgeEnds = None,
-    split: roles.Split = None,
-    coordinates: roles.Coordinates = None,
-    directed: roles.Directed = False,
-    encoding: roles.Encoding = "utf-8",
-    decimal: roles.Decimal = ".",
+    *,
+    roles: TableRoles,
     confidence: Annotated[str, typer.Option(help="Wanted coverage, or several by commas.")] = "0.9",
     method: Annotated[str, typer.Option(help="Method by name.")] = "qpignn",
+    side: Annotated[
+        str | None, typer.Option(help="both, or only a lower or an upper bound.")
+    ] = None,
+    y_min: Annotated[float | None, typer.Option(help="The target is never below this.")] = None,
+    y_max: Annotated[float | None, typer.Option(help="The target is never above this.")] = None,
     test_fraction: Annotated[float | None, typer.Option(help=FRACTION_HELP)] = None,
     lambda_width: Annotated[
         str | None, typer.Option(help="Width penalty: auto, tuned or a number.")
@@ -92,8 +71,8 @@ def fit(
     """Fit a method on a data set or on your own files, and keep it in a folder.
 
     Columns of the node table without another role are features: numbers as they are, text as
-    categories. Settings of the default method: --set side=upper (one bound only), --set y_min=0
-    (where the target cannot go), --set target_transform=log1p; see help(qpignn.QpiGNN).
+    categories. Further settings of the method: --set target_transform=log1p, --set hidden=64; see
+    help(qpignn.QpiGNN).
 
     A fit that was killed is not lost: the same command with --resume goes on where it was and ends
     with the same model. Ctrl-C ends training early and keeps what was learnt.
@@ -102,36 +81,29 @@ def fit(
 
     Example: qpignn fit --nodes nodes.csv --edges edges.csv --target flow --out model
     """
+    from qpignn.intervals import check_levels
+
+    check_output(out, folder=True)
+    levels = check_levels([number(word) for word in names(confidence)], "--confidence")
+    check_method(method)
+    settings = settings_of(
+        more, epochs=epochs, lambda_width=lambda_width, side=side, y_min=y_min, y_max=y_max
+    )
+    _check_source(dataset, nodes, edges, graph, roles)
+    share = _test_fraction(test_fraction, roles.split)
+    # all that takes time to import comes from here on
     from qpignn.data.graph import given_nodes, test_nodes
     from qpignn.data.mapped import read_description
     from qpignn.data.structure import overview
     from qpignn.data.views import hide_targets
     from qpignn.methods.fits import Fit, save_fit
 
-    check_output(out, folder=True)
-    given_split = split if graph is None else _split_of(graph)
+    given_split = roles.split if graph is None else _split_of(graph)
     share = _test_fraction(test_fraction, given_split)
-    settings = settings_of(more, epochs=epochs, lambda_width=lambda_width)
-    model = _method(method, confidence, {"seed": seed, "verbose": speaks(), **settings})
-    told = roles.roles_of(
-        target=target,
-        id=id,
-        features=features,
-        ignore=ignore,
-        categorical=categorical,
-        missing=missing,
-        edge_ends=edge_ends,
-        edge_weight=edge_weight,
-        node_weight=node_weight,
-        split=split,
-        coordinates=coordinates,
-        directed=directed,
-        encoding=encoding,
-        decimal=decimal,
-    )
-    data, table, origin = _graph(dataset, nodes, edges, graph, told)
+    model = _method(method, levels, {"seed": seed, "verbose": speaks(), **settings})
+    data, tables, origin = _graph(dataset, nodes, edges, graph, roles)
     found = asdict(overview(data)) if graph is None else read_description(graph).counts()
-    _tell_read(found, data)
+    _tell_read(found, data, tables)
     data = _split(data, share, given_split, seed)
     given, judged = given_nodes(data), test_nodes(data)
     if not bool(given.any()):
@@ -144,6 +116,7 @@ def fit(
         say(f"interrupted after {len(model.history_)} epochs: keeping what was trained so far")
     if not speaks():
         return
+    table = None if tables is None else tables.nodes
     with _told_to_resume(kept):
         save_fit(out, Fit(model, data, table, origin))
     _clear(kept)
@@ -170,6 +143,31 @@ def fit(
     typer.echo(f"next: qpignn report {out} --open")
 
 
+def _check_source(
+    dataset: str | None,
+    nodes: Path | None,
+    edges: Path | None,
+    graph: Path | None,
+    roles: TableRoles,
+) -> None:
+    """Raise for sources that exclude each other, and for files and columns that are not there."""
+    if [dataset, nodes, graph].count(None) != 2:
+        raise SettingError(
+            "expected either --dataset NAME or --nodes FILE or --graph DIR, got several or none"
+        )
+    if nodes is not None:
+        check_tables(nodes, edges, roles)
+        return
+    given = [*["edges"] * (edges is not None), *roles.given()]
+    if given:
+        raise SettingError(
+            f"expected no roles of columns with --{'graph' if dataset is None else 'dataset'}, got "
+            f"{listed(given)}; they go with --nodes"
+        )
+    if dataset is not None:
+        one_of("data set", dataset, DATASETS)
+
+
 def _test_fraction(wanted: float | None, split: str | None) -> float:
     if split is not None and wanted is not None:
         raise SettingError("--test-fraction and --split exclude each other: who is test is given")
@@ -179,12 +177,10 @@ def _test_fraction(wanted: float | None, split: str | None) -> float:
     return share
 
 
-def _method(name: str, confidence: str, settings: dict[str, Any]) -> IntervalMethod:
+def _method(name: str, levels: list[float], settings: dict[str, Any]) -> IntervalMethod:
     """Make the method; levels below the wanted ones are kept too where they cost nothing."""
-    from qpignn.intervals import check_levels
     from qpignn.methods.catalog import make_method
 
-    levels = check_levels([number(word) for word in names(confidence)], "--confidence")
     wanted = levels[0] if len(levels) == 1 else levels
     free = make_method(name, confidence_level=wanted, **settings).free_levels()
     every = sorted({*levels, *(level for level in free if level < levels[-1])})
@@ -205,38 +201,30 @@ def _graph(
     nodes: Path | None,
     edges: Path | None,
     graph: Path | None,
-    roles: dict[str, Any],
-) -> tuple[Data, pd.DataFrame | None, Origin]:
+    roles: TableRoles,
+) -> tuple[Data, Frames | None, Origin]:
+    """Return the graph, the tables it was read from, and where it came from."""
     from qpignn.data.catalog import load_dataset
     from qpignn.data.mapped import open_graph
     from qpignn.data.readers import graph_of, read_frames
     from qpignn.methods.fits import Origin
 
-    if [dataset, nodes, graph].count(None) != 2:
-        raise SettingError(
-            "expected either --dataset NAME or --nodes FILE or --graph DIR, got several or none"
-        )
-    if nodes is None:
-        given = [name for name, value in roles.items() if value != DEFAULT_ROLES[name]]
-        if edges is not None or given:
-            raise SettingError(
-                f"expected no roles of columns with --{'graph' if dataset is None else 'dataset'}, "
-                f"got {listed(['edges'] * (edges is not None) + given)}; they go with --nodes"
-            )
     if graph is not None:
         return open_graph(graph), None, Origin.of_mapped(graph)
     if dataset is not None:
         return load_dataset(dataset), None, Origin(dataset, None)
     assert nodes is not None
-    if roles["target"] is None:
-        raise SettingError("expected --target COLUMN: which column of the node table to predict")
-    form = {name: roles[name] for name in ("id", "encoding", "decimal", "edge_ends")}
-    tables = read_frames(nodes, edges, text=roles["categorical"], **form)
-    if tables.edges is None and (roles["edge_weight"] or roles["edge_ends"]):
-        raise SettingError("--edge-weight and --edge-ends go with --edges")
-    columns = {key: value for key, value in roles.items() if key not in ("encoding", "decimal")}
-    directed = roles["directed"] if tables.directed is None else tables.directed
-    return graph_of(tables, **columns), tables.nodes, Origin(None, {**roles, "directed": directed})
+    tables = read_frames(
+        nodes,
+        edges,
+        id=roles.id,
+        text=roles.categorical,
+        edge_ends=roles.edge_ends,
+        **roles.files(),
+    )
+    data = graph_of(tables, **roles.columns())
+    directed = roles.directed if tables.directed is None else tables.directed
+    return data, tables, Origin(None, roles.with_(id=tables.id, directed=directed))
 
 
 def _split(data: Data, share: float, column: str | None, seed: int) -> Data:
@@ -296,7 +284,7 @@ def _told_to_resume(folder: Path) -> Iterator[None]:
         raise KeyboardInterrupt("the same command with --resume goes on") from None
 
 
-def _tell_read(found: dict[str, Any], data: Data) -> None:
+def _tell_read(found: dict[str, Any], data: Data, tables: Frames | None) -> None:
     kind = "directed edges" if found["directed"] else "edges"
     more = ""
     if "components" in found:  # not counted where the graph stays on disk
@@ -306,8 +294,19 @@ def _tell_read(found: dict[str, Any], data: Data) -> None:
         f"read: {found['nodes']:,} nodes ({found['labelled']:,} labelled), {found['edges']:,} "
         f"{kind}, {found['features']:,} features{more}"
     )
-    for line in _coded(data):
+    for line in [*_written(tables), *_coded(data)]:
         say(f"  {line}")
+
+
+def _written(tables: Frames | None) -> list[str]:
+    """Say what was recognised in the files without being asked for."""
+    if tables is None:
+        return []
+    lines = [f"ids: column {tables.id}"] if tables.id != "id" else []
+    for name, frame in (("nodes", tables.nodes), ("edges", tables.edges)):
+        if frame is not None and frame.attrs.get("decimal") == ",":
+            lines.append(f"{name}: decimal commas")
+    return lines
 
 
 def _coded(data: Data) -> list[str]:

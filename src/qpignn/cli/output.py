@@ -62,21 +62,21 @@ def number(word: str) -> float | str:
 
 
 def settings_of(
-    words: Sequence[str] | None, *, epochs: int | None, lambda_width: str | None
+    words: Sequence[str] | None, *, lambda_width: str | None = None, **options: Any
 ) -> dict[str, Any]:
     """Turn options into settings; values of ``name=value`` words are read as JSON where they are.
 
-    Options that were not given are left to the method.
+    Options that were not given (None) are left to the method.
     """
-    found: dict[str, Any] = {}
-    if epochs is not None:
-        found["epochs"] = epochs
+    found = {name: value for name, value in options.items() if value is not None}
     if lambda_width is not None:
         found["lambda_width"] = number(lambda_width)
     for word in words or ():
         name, equals, value = word.partition("=")
         if name in OWN_OPTIONS:
             raise SettingError(f"--set: {name} has its own option, {OWN_OPTIONS[name]}")
+        if name in found:
+            raise SettingError(f"--set: {name} is given twice")
         if not equals or not name:
             raise SettingError(f"--set: expected name=value, such as side=lower, got {word!r}")
         try:

@@ -30,7 +30,7 @@ Quick = Annotated[
     typer.Option("--quick", help="Two data sets, one seed, two epochs: does it work at all?"),
 ]
 Results = Annotated[
-    Path | None, typer.Option("--out", help="Results file (SQLite); finished cells are kept there.")
+    Path | None, typer.Option(help="Results file (SQLite); finished cells are kept there.")
 ]
 
 
@@ -66,10 +66,10 @@ def run(
     jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 1,
     engine: Annotated[str, typer.Option(help=ENGINE_HELP)] = "processes",
     quick: Quick = False,
-    out: Results = None,
-    to: Annotated[Path, typer.Option(help="Folder for tables and pictures.", metavar="DIR")] = Path(
-        "paper-output"
-    ),
+    results: Results = None,
+    out: Annotated[
+        Path, typer.Option(help="Folder for tables and pictures.", metavar="DIR")
+    ] = Path("paper-output"),
 ) -> None:
     """Run what a table or figure still lacks, then write it as Markdown, LaTeX, JSON, PNG and SVG.
 
@@ -80,12 +80,12 @@ def run(
     """
     from qpignn.experiments.plan import shared_cells
 
-    check_output(to, folder=True)
+    check_output(out, folder=True)
     plans = _plans(name, protocol, seeds, quick=quick)
     for reason in dict.fromkeys(reason for plan in plans for reason in plan.missing):
         say(f"left out: {reason}")
-    outcome = run_shown(shared_cells(plans), out, jobs=jobs, engine=engine)
-    for path in _write(plans, _rows(plans, out), to):
+    outcome = run_shown(shared_cells(plans), results, jobs=jobs, engine=engine)
+    for path in _write(plans, _rows(plans, results), out):
         typer.echo(f"wrote {path}")
     if outcome.failures:
         raise typer.Exit(1)
@@ -101,7 +101,7 @@ def show(
     ] = False,
     form: Annotated[str, typer.Option("--format", help="md, latex or json.")] = "md",
     quick: Quick = False,
-    out: Results = None,
+    results: Results = None,
 ) -> None:
     """Print a table from the rows that are there; nothing is run.
 
@@ -116,9 +116,9 @@ def show(
     (plan,) = _plans(name, protocol, seeds, quick=quick, everywhere=not quick)
     if against_paper and plan.spec.facts is None:
         raise SettingError(f"the paper gives no figures for {name!r}")
-    frame = frame_of(plan, _rows([plan], out))
+    frame = frame_of(plan, _rows([plan], results))
     if len(frame) < len(plan.cells):
-        say(f"{len(frame)} of {len(plan.cells)} cells are in {results_file(out)}")
+        say(f"{len(frame)} of {len(plan.cells)} cells are in {results_file(results)}")
     if frame.empty and plan.spec.variants:
         raise SettingError(f"nothing to show yet; first qpignn paper run {name}")
     table = difference_table(plan, frame) if against_paper else make_table(plan, frame)
@@ -141,14 +141,14 @@ def _plans(
     ]
 
 
-def _rows(plans: Sequence[Plan], out: Path | None) -> dict[str, dict[str, Any]]:
+def _rows(plans: Sequence[Plan], results: Path | None) -> dict[str, dict[str, Any]]:
     from qpignn.experiments.plan import shared_cells
     from qpignn.experiments.store import Store
 
-    return Store(results_file(out)).get(shared_cells(plans))
+    return Store(results_file(results)).get(shared_cells(plans))
 
 
-def _write(plans: Sequence[Plan], rows: dict[str, dict[str, Any]], to: Path) -> list[Path]:
+def _write(plans: Sequence[Plan], rows: dict[str, dict[str, Any]], out: Path) -> list[Path]:
     from qpignn.files import replace_file, together
     from qpignn.reports.figures import save_figure
     from qpignn.reports.paper import difference_table, frame_of, make_table
@@ -168,9 +168,9 @@ def _write(plans: Sequence[Plan], rows: dict[str, dict[str, Any]], to: Path) -> 
         with together():
             for stem, table in tables.items():
                 for form, suffix in (("md", "md"), ("latex", "tex"), ("json", "json")):
-                    written.append(to / f"{stem}.{suffix}")
+                    written.append(out / f"{stem}.{suffix}")
                     replace_file(written[-1], FORMATS[form](table).encode())
             for suffix in ("png", "svg") if plan.spec.picture else ():
-                written.append(to / f"{start}.{suffix}")
+                written.append(out / f"{start}.{suffix}")
                 save_figure(draw(plan, frame), written[-1])
     return written

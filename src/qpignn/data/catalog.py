@@ -17,11 +17,10 @@ from qpignn.data.matrix import stored_values
 from qpignn.data.sources import county, musae, synthetic, transport
 from qpignn.data.sources.files import DATA_DIR, SourceFile, find
 from qpignn.errors import SettingError, one_of
+from qpignn.names import PROTOCOLS
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
-
-PROTOCOLS = ("corrected", "published")
 
 
 @dataclass(frozen=True)

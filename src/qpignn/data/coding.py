@@ -31,7 +31,7 @@ from qpignn.data.values import (
     refuse_many,
     says_numbers,
 )
-from qpignn.errors import GraphError, QpignnWarning, listed, one_of
+from qpignn.errors import GraphError, QpignnWarning, count_of, listed, one_of
 
 MISSING = ("error", "impute")
 """What to do about blanks among the features."""
@@ -239,7 +239,7 @@ class Coding:
         places = np.array([known.get(label, -1) for label in labels], dtype=np.int64)
         unknown = [str(labels[row]) for row in np.flatnonzero((places < 0) & ~blank)]
         if unknown:
-            nodes = f"{len(unknown):,} node{'s' * (len(unknown) > 1)}"
+            nodes = count_of(len(unknown), "node")
             strangers.append(f"column {column.name!r}: {listed(sorted(set(unknown)))} ({nodes})")
         out = np.zeros((len(labels), len(column.feature_names)))
         rows = np.flatnonzero(places >= 0)

@@ -11,11 +11,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from qpignn.data.convert_edges import convert_edges, open_edges
-from qpignn.data.convert_nodes import by_columns, convert_nodes, open_nodes, read_ids
+from qpignn.data.convert_edges import convert_edges, edge_table
+from qpignn.data.convert_nodes import by_columns, convert_nodes, node_table, read_ids
 from qpignn.data.edge_sort import write_edges
+from qpignn.data.ids import NodeIndex
 from qpignn.data.mapped import Description, finish, unfinished
+from qpignn.data.roles import TableRoles
 from qpignn.data.tables import check_header
+from qpignn.data.values import several
 from qpignn.errors import ReadError, whole_number
 from qpignn.files import as_path
 
@@ -26,7 +29,7 @@ def convert_graph(
     folder: str | Path,
     *,
     target: str | None,
-    id: str = "id",
+    id: str | None = None,
     features: Sequence[str] | None = None,
     categorical: Sequence[str] = (),
     ignore: Sequence[str] = (),
@@ -37,8 +40,10 @@ def convert_graph(
     split: str | None = None,
     coordinates: Sequence[str] | None = None,
     directed: bool = False,
+    match_ids: str = "exact",
     encoding: str = "utf-8",
-    decimal: str = ".",
+    decimal: str = "auto",
+    thousands: str | None = None,
     memory: int = 1 << 30,
     verbose: bool = False,
 ) -> Description:
@@ -53,8 +58,8 @@ def convert_graph(
         target, id, features, categorical, ignore, missing: roles of node columns, as in
             :func:`qpignn.from_frames`.
         node_weight, split, coordinates: likewise.
-        edge_ends, edge_weight, directed: of edge columns.
-        encoding, decimal: of text files.
+        edge_ends, edge_weight, directed, match_ids: of edge columns.
+        encoding, decimal, thousands: of text files, as in :func:`qpignn.read_graph`.
         memory: about how many bytes may be used at once, beside the ids and one column.
         verbose: whether to show progress.
 
@@ -64,50 +69,53 @@ def convert_graph(
     """
     whole_number("memory", memory)
     folder = as_path("folder", folder)
-    form: dict[str, Any] = {"encoding": encoding, "decimal": decimal}
-    roles: dict[str, Any] = {
-        "target": target,
-        "id": id,
-        "features": features,
-        "ignore": ignore,
-        "categorical": categorical,
-        "missing": missing,
-        "node_weight": node_weight,
-        "split": split,
-        "coordinates": coordinates,
-    }
+    roles = TableRoles(
+        target=target,
+        id=id,
+        features=None if features is None else _names("features", features),
+        categorical=_names("categorical", categorical),
+        ignore=_names("ignore", ignore),
+        missing=missing,
+        edge_ends=None if edge_ends is None else _names("edge_ends", edge_ends),
+        edge_weight=edge_weight,
+        node_weight=node_weight,
+        split=split,
+        coordinates=None if coordinates is None else _names("coordinates", coordinates),
+        directed=directed,
+        match_ids=match_ids,
+        encoding=encoding,
+        decimal=decimal,
+        thousands=thousands,
+    )
     for file in (nodes, edges):
         _refuse_graphml(file)
-    node_table = open_nodes(nodes, roles, **form)
-    edge_table = None
-    if edges is not None:
-        edge_table = open_edges(edges, edge_ends, edge_weight, directed=directed, **form)
+    table_of_nodes = node_table(nodes, roles)
+    table_of_edges = None if edges is None else edge_table(edges, roles)
     limits: dict[str, Any] = {"memory": memory, "verbose": verbose}
     with unfinished(folder) as room:
-        table = by_columns(node_table, room, **limits)
-        ids = read_ids(node_table, table)
-        if edge_table is not None:
-            check_header(edge_table.table.path, edge_table.table.columns, ids)
-        coding = convert_nodes(node_table, table, ids, room, **limits)
-        if table is not node_table.table:
+        table = by_columns(table_of_nodes, room, **limits)
+        ids = read_ids(table_of_nodes, table)
+        if table_of_edges is not None:
+            check_header(table_of_edges.table.path, table_of_edges.table.columns, ids)
+        coding = convert_nodes(table_of_nodes, table, ids, room, **limits)
+        if table is not table_of_nodes.table:
             table.path.unlink()  # edges need the place
-        if edge_table is None:
+        if table_of_edges is None:
             write_edges(room, [], weighted=False)
         else:
-            convert_edges(edge_table, ids, room, **limits)
-        told = {**roles, **form, "edge_ends": edge_ends, "edge_weight": edge_weight}
+            convert_edges(table_of_edges, NodeIndex(ids, match_ids), room, **limits)
         return finish(
             folder,
             room,
             directed=directed,
             feature_names=coding.feature_names,
             coding=coding,
-            roles={**{name: _plain(value) for name, value in told.items()}, "directed": directed},
+            roles=table_of_nodes.roles.to_dict(),
         )
 
 
-def _plain(value: Any) -> Any:
-    return value if value is None or isinstance(value, str) else [str(name) for name in value]
+def _names(option: str, columns: Any) -> tuple[str, ...]:
+    return tuple(several(option, columns))
 
 
 def _refuse_graphml(file: str | Path | None) -> None:

@@ -11,48 +11,44 @@ import pandas as pd
 
 from qpignn.data.edge_sort import Block, heaped_edges, sorted_edges, write_edges
 from qpignn.data.edge_table import (
-    END_NAMES,
     edge_weights,
     end_columns,
     end_positions,
     refuse_loops,
-    tell_counts,
+    warn_of_counts,
 )
-from qpignn.data.tables import ParquetTable, TextTable, open_table, piece_rows
-from qpignn.data.values import need_columns, several
+from qpignn.data.ids import NodeIndex
+from qpignn.data.parquet_table import ParquetTable
+from qpignn.data.roles import TableRoles
+from qpignn.data.table_file import piece_rows
+from qpignn.data.tables import in_pieces, open_edges
+from qpignn.data.text_table import TextTable
+from qpignn.data.values import need_columns
 from qpignn.progress import progress
+
+FIRST_ROWS = 1000  # looked at to tell which columns are the ends
 
 
 class EdgeTable(NamedTuple):
     """A table of edges, and the roles of its columns."""
 
     table: TextTable | ParquetTable
-    ends: tuple[str, str]
-    weight: str | None
-    directed: bool
+    roles: TableRoles
 
 
-def open_edges(
-    path: str | Path,
-    ends: tuple[str, str] | None,
-    weight: str | None,
-    *,
-    directed: bool,
-    encoding: str,
-    decimal: str,
-) -> EdgeTable:
-    """Look at an edge table's header; columns that are not there raise."""
-    usual = (0, 1, *(name for pair in END_NAMES for name in pair))
-    text = usual if ends is None else several("edge_ends", ends)
-    table = open_table(path, text=text, encoding=encoding, decimal=decimal)
+def edge_table(path: str | Path, roles: TableRoles) -> EdgeTable:
+    """Look at an edge table's header and first rows; columns that are not there raise."""
+    form = {name: getattr(roles, name) for name in ("encoding", "decimal", "thousands")}
+    table = in_pieces(open_edges(path, roles.edge_ends, **form))
     header = pd.DataFrame(columns=table.columns)
-    ends = end_columns(header, ends)
-    need_columns("edge", header, [weight] if weight is not None else [])
-    return EdgeTable(table, ends, weight, directed)
+    need_columns("edge", header, [] if roles.edge_weight is None else [roles.edge_weight])
+    if roles.edge_ends is not None or len(table.columns) < 2:
+        end_columns(header, roles.edge_ends)
+    return EdgeTable(table, roles)
 
 
 def convert_edges(
-    edges: EdgeTable, ids: pd.Index, room: Path, *, memory: int, verbose: bool
+    edges: EdgeTable, ids: NodeIndex, room: Path, *, memory: int, verbose: bool
 ) -> None:
     """Write ``edge_index.npy`` and, for edges with weights, ``edge_weight.npy``.
 
@@ -60,48 +56,54 @@ def convert_edges(
         GraphError: as for tables in memory, of the first piece of the file with a fault.
     """
     most = edges.table.most_rows()
-    weighted = edges.weight is not None
+    weighted, directed = edges.roles.edge_weight is not None, edges.roles.directed
+    first = next(edges.table.pieces(FIRST_ROWS, edges.table.columns), None)
+    first = pd.DataFrame(columns=edges.table.columns) if first is None else first
+    ends = end_columns(first, edges.roles.edge_ends, ids)
     seen = Counter[str]()
     with progress("reading edges", most, shown=verbose) as show:
         heaps = heaped_edges(
-            _blocks(edges, ids, memory, seen, lambda done: show(done, "")),
-            len(ids),
+            _blocks(edges, ends, ids, memory=memory, seen=seen, done=lambda rows: show(rows, "")),
+            len(ids.ids),
             room,
             weighted=weighted,
-            expected=most if edges.directed else 2 * most,
+            expected=most if directed else 2 * most,
             memory=memory,
         )
     with progress("sorting edges", sum(heap.size for heap in heaps), shown=verbose) as show:
-        found = sorted_edges(heaps, len(ids), room, memory=memory)
+        found = sorted_edges(heaps, len(ids.ids), room, memory=memory)
         kept = write_edges(room, found, weighted=weighted, told=lambda done: show(done, ""))
     # undirected edges may be listed both ways: once sorted, that looks like a repetition
-    again = seen["edges"] - seen["loops"] - kept if edges.directed else 0
-    tell_counts(seen["loops"], again, weighted=weighted)
+    again = seen["edges"] - seen["loops"] - kept if directed else 0
+    warn_of_counts(seen["loops"], again, weighted=weighted)
 
 
 def _blocks(
     edges: EdgeTable,
-    ids: pd.Index,
+    ends: tuple[str, str],
+    ids: NodeIndex,
+    *,
     memory: int,
     seen: Counter[str],
-    told: Callable[[int], None],
+    done: Callable[[int], None],
 ) -> Iterator[Block]:
     """Read edges as positions among the ids, both ways unless they are directed.
 
     ``seen`` counts ``edges``, and ``loops`` among them.
     """
-    columns = [*edges.ends, *([] if edges.weight is None else [edges.weight])]
+    weight = edges.roles.edge_weight
+    columns = [*ends, *([] if weight is None else [weight])]
     for piece in edges.table.pieces(piece_rows(memory, len(edges.table.columns)), columns):
         before = seen["edges"]
-        source, target = (end_positions(piece[end], ids, before=before) for end in edges.ends)
+        source, target = (end_positions(piece[end], ids, before=before) for end in ends)
         weights = None
-        if edges.weight is not None:
-            weights = edge_weights(piece[edges.weight], before=before)
+        if weight is not None:
+            weights = edge_weights(piece[weight], before=before)
         seen["loops"] += int((source == target).sum())
         seen["edges"] += len(piece)
-        told(seen["edges"])
+        done(seen["edges"])
         yield Block(source, target, weights)
-        if not edges.directed:
+        if not edges.roles.directed:
             yield Block(target, source, weights)
     if seen["loops"] == seen["edges"]:
-        refuse_loops(seen["edges"], edges.ends)
+        refuse_loops(seen["edges"], ends)

@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import pandas as pd
 
 from qpignn.data.coding import NUMBER, Coding
-from qpignn.data.frames import COORDINATES, compact, from_frames, id_index
-from qpignn.data.graph import MASKS, check_ids
+from qpignn.data.frames import COORDINATES, compact, from_frames, id_index, warn_of_zeros
+from qpignn.data.graph import MASKS
+from qpignn.data.ids import check_ids
 from qpignn.data.mapped import array_file, write_ids
-from qpignn.data.tables import ParquetTable, TextTable, check_id_column, open_table, piece_rows
-from qpignn.data.values import several
+from qpignn.data.parquet_table import ParquetTable
+from qpignn.data.roles import TableRoles
+from qpignn.data.table_file import piece_rows
+from qpignn.data.tables import in_pieces, open_nodes
+from qpignn.data.text_table import TextTable
 from qpignn.errors import GraphError
 from qpignn.progress import progress
 
@@ -39,7 +43,7 @@ class NodeTable(NamedTuple):
     """A table of nodes, the roles of its columns, and those that are features."""
 
     table: TextTable | ParquetTable
-    roles: dict[str, Any]
+    roles: TableRoles
     features: list[str]
 
 
@@ -56,20 +60,18 @@ class _OneByOne:
         return column
 
 
-def open_nodes(
-    path: str | Path, roles: dict[str, Any], *, encoding: str, decimal: str
-) -> NodeTable:
+def node_table(path: str | Path, roles: TableRoles) -> NodeTable:
     """Look at a node table's header; roles that do not fit it raise."""
-    id, categorical = roles["id"], several("categorical", roles["categorical"])
-    table = open_table(path, text=[id, *categorical], encoding=encoding, decimal=decimal)
-    check_id_column(path, table.columns, id)
+    form = {name: getattr(roles, name) for name in ("encoding", "decimal", "thousands")}
+    found, id = open_nodes(path, roles.id, text=roles.categorical, **form)
+    table, roles = in_pieces(found), roles.with_(id=id)
     # two made-up nodes, to ask the rules of tables in memory which columns are features
     made_up = pd.DataFrame({name: [0.0, 1.0] for name in table.columns})
-    for name in made_up.columns.intersection(categorical):
+    for name in made_up.columns.intersection(list(roles.categorical)):
         made_up[name] = ["\0", "\1"]
-    if roles["split"] in made_up:
-        made_up[roles["split"]] = None
-    graph = from_frames(made_up, None, **roles, need_target=False)
+    if roles.split in made_up:
+        made_up[roles.split] = None
+    graph = from_frames(made_up, None, **roles.columns(), need_target=False)
     return NodeTable(table, roles, [column.name for column in graph.coding.columns])
 
 
@@ -79,7 +81,7 @@ def by_columns(nodes: NodeTable, room: Path, *, memory: int, verbose: bool) -> P
     if isinstance(table, ParquetTable):
         return table
     needed = {*nodes.features, *_places(nodes)}
-    needed |= {nodes.roles[role] for role in ("id", "target", "node_weight", "split")}
+    needed |= {getattr(nodes.roles, role) for role in ("id", "target", "node_weight", "split")}
     columns = [name for name in table.columns if name in needed]
     rows = piece_rows(memory, len(table.columns))
     with progress("reading nodes", 2 * table.most_rows(), shown=verbose) as show:
@@ -90,7 +92,7 @@ def read_ids(nodes: NodeTable, table: ParquetTable) -> pd.Index:
     """Read the nodes' ids; they must be there, each once."""
     if not table.rows:
         raise GraphError(f"{nodes.table.path}: expected at least one node, got none")
-    id = nodes.roles["id"]
+    id = str(nodes.roles.id)
     ids = id_index(pd.DataFrame({id: table.column(id)}), id)
     check_ids(ids, table.rows)
     return ids
@@ -131,9 +133,11 @@ def _write_features(
         cast(pd.DataFrame, source),
         nodes.features,
         ids,
-        missing=nodes.roles["missing"],
-        categorical=nodes.roles["categorical"],
+        missing=nodes.roles.missing,
+        categorical=nodes.roles.categorical,
     )
+    if isinstance(nodes.table, TextTable):
+        warn_of_zeros(nodes.table.layout.zeros, coding)
     kind = "<f8" if _needs_float64(source, coding, ids) else "<f4"
     width = len(coding.feature_names)
     rows = piece_rows(memory, len(nodes.features) + width)
@@ -168,7 +172,7 @@ def _write_role(
     role: str, nodes: NodeTable, table: ParquetTable, ids: pd.Index, room: Path
 ) -> None:
     """Write what one role gives, by the rules of tables in memory."""
-    column, id = nodes.roles[role], nodes.roles["id"]
+    column, id = getattr(nodes.roles, role), nodes.roles.id
     names: Sequence[str] = [column] if column is not None else []
     if role == "coordinates":
         names = _places(nodes)
@@ -195,7 +199,7 @@ def _write_role(
 
 def _places(nodes: NodeTable) -> Sequence[str]:
     """Return the columns that may say where nodes are."""
-    if nodes.roles["coordinates"] is not None:
-        return list(nodes.roles["coordinates"])
+    if nodes.roles.coordinates is not None:
+        return list(nodes.roles.coordinates)
     known = {name for pair in COORDINATES for name in pair}
     return [name for name in nodes.table.columns if name.lower() in known]

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
+from qpignn.data.graph import labelled, node_ids
+from qpignn.data.matrix import column, is_sparse
 from qpignn.data.structure import components
+from qpignn.errors import count_of, listed
+from qpignn.room import row_chunks
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -19,6 +25,18 @@ FEW = 0.01
 """Share of the nodes to predict from which it is worth a warning."""
 ENOUGH = 20
 """Labels from which their values are judged."""
+FAR = 1000
+"""How many times as far from the median as all others a single target must lie to be reported."""
+SENTINEL = re.compile(r"-9|-99|-?9{3,9}")
+"""Numbers that files write for a value that is missing."""
+CODES = re.compile(
+    r"(?:^|_)(?:code|codes|zip|zipcode|postcode|postal|plz|fips|geoid|naics|sic|isic)(?:$|_)"
+)
+"""Words in names of columns whose numbers are codes, not amounts."""
+EXPECTED = 10
+"""Labelled nodes that chance would put among those where a column is blank."""
+
+Floats = npt.NDArray[np.float64]
 
 Mask = npt.NDArray[np.bool_]
 
@@ -34,7 +52,15 @@ def doubts(data: Data, given: Tensor) -> list[str]:
         One sentence each, with a count and what to do; none in the usual case.
     """
     known = given.numpy()
-    return [*lonely_nodes(data, ~known), *_unlabelled_parts(data, known), *_targets(data, known)]
+    return [
+        *lonely_nodes(data, ~known),
+        *_unlabelled_parts(data, known),
+        *_targets(data, known),
+        *_far_target(data, known),
+        *_missing_as_numbers(data, known),
+        *_codes(data),
+        *telling_blanks(data, labelled(data).numpy()),
+    ]
 
 
 def lonely_nodes(data: Data, asked: Mask) -> list[str]:
@@ -104,3 +130,117 @@ def _many(some: Mask, asked: Mask) -> bool:
 
 def _share(some: Mask, asked: Mask) -> str:
     return f"{int(some.sum()):,} of {int(asked.sum()):,} nodes to predict"
+
+
+def _far_target(data: Data, known: Mask) -> list[str]:
+    """Warn of a single target that is so far from all others that it must be a mistake."""
+    values = data.y.double().numpy()[known]
+    if len(values) < ENOUGH:
+        return []
+    with np.errstate(over="ignore"):
+        distance = np.abs(values - np.median(values))
+    first, second = np.sort(distance)[-1:-3:-1]
+    if not (second > 0 and first > FAR * second):
+        return []
+    place = int(np.argmax(distance))
+    node = node_ids(data)[np.flatnonzero(known)[place]]
+    return [
+        f"the target {values[place]:g} of node {listed([node])} is over {FAR:,} times as far from "
+        f"the median as any other: it decides the scale of all of them; is it a typing error?"
+    ]
+
+
+def _missing_as_numbers(data: Data, known: Mask) -> list[str]:
+    """Warn of numbers such as -999 that stand for missing values."""
+    found = []
+    targets = data.y.double().numpy()[known]
+    if (number := _sentinel(targets)) is not None:
+        found.append(("the target", number, int((targets == number).sum())))
+    if not is_sparse(data.x):
+        names = data.get("feature_names") or [f"{i}" for i in range(data.x.shape[1])]
+        for place in _extreme_columns(data.x):
+            values = column(data.x, place).double().numpy()
+            if (number := _sentinel(values)) is not None:
+                count = int((values == number).sum())
+                found.append((f"feature column {names[place]!r}", number, count))
+    return [
+        f"{what} is {number:g} on {count_of(count, 'node')} and far from that elsewhere, as where "
+        f"a file writes {number:g} for a missing value; leave such cells blank"
+        for what, number, count in found
+    ]
+
+
+def _extreme_columns(x: Tensor) -> list[int]:
+    """Return the columns whose smallest or largest number is written as missing values are."""
+    parts = [torch.aminmax(x[part], dim=0) for part in row_chunks(x.shape[0])]
+    low = torch.stack([part.min for part in parts]).amin(dim=0).tolist()
+    high = torch.stack([part.max for part in parts]).amax(dim=0).tolist()
+    ends = zip(low, high, strict=True)
+    return [i for i, pair in enumerate(ends) if any(SENTINEL.fullmatch(f"{v:g}") for v in pair)]
+
+
+def _sentinel(values: Floats) -> float | None:
+    """Return the end of some numbers that is written as missing values are and lies far off.
+
+    Far off: further from the nearest other number than those are from each other.
+    """
+    if len(values) < ENOUGH:
+        return None
+    for end in (values.min(), values.max()):
+        rest = values[values != end]
+        if not SENTINEL.fullmatch(f"{end:.12g}") or len(np.unique(rest)) < 2:
+            continue
+        if np.abs(rest - end).min() > np.ptp(rest):
+            return float(end)
+    return None
+
+
+def _codes(data: Data) -> list[str]:
+    """Warn of columns that are named as codes and taken as numbers."""
+    names = [str(name) for name in data.get("feature_names") or ()]
+    if is_sparse(data.x) or len(names) != data.x.shape[1]:
+        return []
+    found = []
+    for place, name in enumerate(names):
+        if CODES.search(re.sub(r"[\s\-]+", "_", name.strip().lower())):
+            values = column(data.x, place)
+            if bool((values == values.round()).all()) and len(torch.unique(values)) > 2:
+                found.append(name)
+    if not found:
+        return []
+    return [
+        f"feature {'column' if len(found) == 1 else 'columns'} {listed(found)}: codes are taken as "
+        f"numbers, as if a larger one were more; take them as categories with "
+        f"categorical=[...] (--categorical) or leave them out with ignore=[...] (--ignore)"
+    ]
+
+
+def telling_blanks(data: Data, known: Mask) -> list[str]:
+    """Warn of columns that are blank where the target is blank.
+
+    Were blanks independent of labels, as many of the blank nodes would be labelled as of all. A
+    column is reported if that would be at least ten nodes and not one in twenty of them is.
+
+    Args:
+        data: a checked graph, with the ``coding`` of its table where it has one.
+        known: boolean, the labelled nodes.
+    """
+    coding = data.get("coding")
+    if coding is None or coding.missing != "impute":
+        return []
+    names = coding.feature_names
+    found = []
+    for coded in coding.columns:
+        if coded.blank and len(names) == data.x.shape[1]:
+            blank = column(data.x, names.index(coded.feature_names[-1])).numpy() > 0.5
+            expected = blank.sum() * known.mean()
+            if expected >= EXPECTED and (blank & known).sum() <= expected / 20:
+                found.append(f"{coded.name!r} ({int(blank.sum()):,})")
+    if not found:
+        return []
+    return [
+        f"{'column' if len(found) == 1 else 'columns'} {', '.join(found)}: blank on so many nodes, "
+        f"hardly any of which is labelled, so that the column tells who is unlabelled and nothing "
+        f"is learnt about such nodes; leave it out with ignore=[...] (--ignore), or fill it from "
+        f"another source"
+    ]

@@ -1,8 +1,9 @@
-"""A table of edges: two columns of node ids, and maybe one of weights."""
+"""A table of edges: two columns of node ids, and optionally one of weights."""
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,25 +12,23 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from qpignn.data.ids import NodeIndex, known_ends
 from qpignn.data.values import need_columns, numbers, several
-from qpignn.errors import GraphError, QpignnWarning, listed
-
-END_NAMES = (("from", "to"), ("source", "target"), ("src", "dst"))
-"""Columns of an edge table that are taken as its ends wherever they stand."""
+from qpignn.errors import GraphError, QpignnWarning, count_of, listed
 
 
 def edge_ends_and_weights(
     edges: pd.DataFrame | None,
-    ids: pd.Index,
-    ends: tuple[str, str] | None,
+    ids: NodeIndex,
+    ends: Sequence[str] | None,
     weight: str | None,
     *,
     among: str = "the node table",
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the positions of an edge table's ends among ``ids``, and its weights."""
+    """Return the positions of an edge table's ends among the nodes, (2, edges), and its weights."""
     if edges is None:
         return torch.empty((2, 0), dtype=torch.long), None
-    ends = end_columns(edges, ends)
+    ends = end_columns(edges, ends, ids)
     need_columns("edge", edges, [weight] if weight is not None else [])
     positions = np.stack([end_positions(edges[end], ids, among=among) for end in ends])
     if bool((positions[0] == positions[1]).all()):
@@ -47,7 +46,7 @@ def refuse_loops(edges: int, ends: tuple[str, str]) -> None:
         )
 
 
-def tell_merged(ends: Tensor, kept: int, *, directed: bool, weighted: bool = False) -> None:
+def warn_of_merged(ends: Tensor, kept: int, *, directed: bool, weighted: bool = False) -> None:
     """Warn of self-loops that were left out and repeated edges that were merged.
 
     Args:
@@ -63,17 +62,17 @@ def tell_merged(ends: Tensor, kept: int, *, directed: bool, weighted: bool = Fal
     if again and not directed:  # listed both ways, or repeated?
         source, target = ends[:, ~loops]
         again = len(source) - len(torch.unique(source * (int(ends.max()) + 1) + target))
-    tell_counts(left_out, again, weighted=weighted)
+    warn_of_counts(left_out, again, weighted=weighted)
 
 
-def tell_counts(left_out: int, again: int, *, weighted: bool) -> None:
+def warn_of_counts(left_out: int, again: int, *, weighted: bool) -> None:
     """Warn of so many self-loops that were left out and repeated edges that were merged."""
     found = []
     if left_out:
-        found.append(f"{left_out:,} self-loop{'s' * (left_out > 1)} left out")
+        found.append(f"{count_of(left_out, 'self-loop')} left out")
     if again:
         merged = "merged, weights averaged" if weighted else "merged"
-        found.append(f"{again:,} repeated edge{'s' * (again > 1)} {merged}")
+        found.append(f"{count_of(again, 'repeated edge')} {merged}")
     if found:
         warnings.warn(
             f"the edge table: {' and '.join(found)}; if they mean something, say it in a feature "
@@ -100,8 +99,22 @@ def edge_weights(column: pd.Series[Any], *, before: int = 0) -> npt.NDArray[np.f
     return weights
 
 
-def end_columns(edges: pd.DataFrame, ends: tuple[str, str] | None) -> tuple[str, str]:
-    """Return the names of an edge table's two id columns: those given, else those it must be."""
+def end_columns(
+    edges: pd.DataFrame, ends: Sequence[str] | None, ids: NodeIndex | None = None
+) -> tuple[Any, Any]:
+    """Return the names of an edge table's two id columns.
+
+    Args:
+        edges: the edge table, or some of its first rows.
+        ends: the columns the user named, if any; else those that are called from and to or the
+            like, else the first two, with a warning.
+        ids: the node ids, to tell whether other columns hold some too.
+
+    Raises:
+        GraphError: if a column is missing, or if the first two would be taken although one of
+            them has another value in every row (as a column of edge ids) and a later column holds
+            node ids.
+    """
     need_columns("edge", edges, [])
     if ends is None:
         if edges.shape[1] < 2:
@@ -109,8 +122,7 @@ def end_columns(edges: pd.DataFrame, ends: tuple[str, str] | None) -> tuple[str,
                 f"the edge table: expected two columns of node ids, got "
                 f"{listed(edges.columns) or 'no column'}"
             )
-        known = [pair for pair in END_NAMES if set(pair) <= set(edges.columns)]
-        ends = known[0] if known else (edges.columns[0], edges.columns[1])
+        return known_ends([*edges.columns]) or _first_two(edges, ids)
     named = several("edge_ends", ends)
     if len(named) != 2:
         raise GraphError(f"edge_ends: expected two columns, got {listed(named)}")
@@ -118,8 +130,29 @@ def end_columns(edges: pd.DataFrame, ends: tuple[str, str] | None) -> tuple[str,
     return named[0], named[1]
 
 
+def _first_two(edges: pd.DataFrame, ids: NodeIndex | None) -> tuple[Any, Any]:
+    first, second, *others = edges.columns
+    advice = "name the columns of the two ends with edge_ends=... (--edge-ends FROM,TO)"
+    if ids is not None and len(edges) > 1:
+        numbered = [name for name in (first, second) if edges[name].is_unique]
+        also = [name for name in others if (ids.positions(edges[name]) >= 0).all()]
+        if numbered and also:
+            raise GraphError(
+                f"the edge table: expected columns called from and to or the like, got "
+                f"{listed(edges.columns, 12)}; {listed(numbered[:1])} has another value in every "
+                f"row and {listed(also[:1])} holds node ids too: {advice}"
+            )
+    warnings.warn(
+        f"the edge table: no columns are called from and to or the like, so the first two, "
+        f"{listed([first, second])}, are taken as the ends of edges; if they are not, {advice}",
+        QpignnWarning,
+        stacklevel=5,
+    )
+    return first, second
+
+
 def end_positions(
-    end: pd.Series[Any], ids: pd.Index, *, among: str = "the node table", before: int = 0
+    end: pd.Series[Any], ids: NodeIndex, *, among: str = "the node table", before: int = 0
 ) -> npt.NDArray[np.int64]:
     """Return the positions of ids; ``before`` rows of the table come before these."""
     if not len(end):
@@ -128,14 +161,12 @@ def end_positions(
     if named.hasnans:
         rows = np.flatnonzero(named.isna()) + before + 1
         raise GraphError(f"edge column {end.name!r}: got blank ids in edge rows {listed(rows)}")
-    positions: npt.NDArray[np.int64] = ids.get_indexer(named).astype(np.int64)
+    positions = ids.positions(named)
     unknown = np.flatnonzero(positions < 0)
     if len(unknown):
-        kinds = {type(ids[0]).__name__, type(named[int(unknown[0])]).__name__}
-        hint = f" (ids are of different types: {' and '.join(sorted(kinds))})" * (len(kinds) > 1)
+        lacking = named[unknown].unique()
         raise GraphError(
-            f"edge column {end.name!r} names nodes that {among} lacks: "
-            f"{listed(named[unknown].unique())}, first in edge row "
-            f"{before + int(unknown[0]) + 1}{hint}; add those nodes or drop those edges"
+            f"edge column {end.name!r} names nodes that {among} lacks: {listed(lacking)}, first in "
+            f"edge row {before + int(unknown[0]) + 1}{ids.explain(lacking)}"
         )
     return positions

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import networkx as nx
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
@@ -13,11 +13,15 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from qpignn.data.coding import MISSING, Coding
-from qpignn.data.edge_table import edge_ends_and_weights, tell_merged
-from qpignn.data.graph import MASKS, check_graph, check_ids, simple_edges
+from qpignn.data.coding import MISSING, NUMBER, Coding
+from qpignn.data.edge_table import edge_ends_and_weights, warn_of_merged
+from qpignn.data.graph import MASKS, check_graph, simple_edges
+from qpignn.data.ids import NodeIndex, check_ids, id_column
 from qpignn.data.values import need_columns, numbers, several, whole_characters
-from qpignn.errors import GraphError, listed, one_of
+from qpignn.errors import GraphError, QpignnWarning, listed, one_of
+
+if TYPE_CHECKING:
+    import networkx as nx
 
 SPLIT_WORDS = {
     "train": "train_mask",
@@ -43,12 +47,13 @@ def from_frames(
     ignore: Sequence[str] = (),
     missing: str = "error",
     coding: Coding | None = None,
-    edge_ends: tuple[str, str] | None = None,
+    edge_ends: Sequence[str] | None = None,
     edge_weight: str | None = None,
     node_weight: str | None = None,
     split: str | None = None,
     coordinates: Sequence[str] | None = None,
     directed: bool = False,
+    match_ids: str = "exact",
     need_target: bool = True,
 ) -> Data:
     """Make a graph from a table of nodes and a table of edges.
@@ -58,7 +63,8 @@ def from_frames(
             are, text as categories, one column of zeros and ones for each.
         edges: one row an edge, naming nodes by id; ``None`` or no rows for a graph without edges.
         target: column to predict; blank or NaN = unlabelled. ``None``: a graph to predict on.
-        id: column of node ids, of any type; by default ``id`` if there is one, else the index.
+        id: column of node ids, of any type; by default the one called id, node_id or node (in
+            upper or lower case), else the index, unless that is unnamed and of integers.
         features: the feature columns; by default all without another role.
         categorical: feature columns that are categories whatever they hold, such as integer codes.
         ignore: columns that are no features.
@@ -67,7 +73,7 @@ def from_frames(
         coding: how an earlier graph's columns became features (its ``coding``), for a table to be
             coded the same way; instead of the four arguments above.
         edge_ends: the edge table's two id columns; by default those called from and to, source
-            and target, or src and dst, else its first two.
+            and target, src and dst, u and v or the like, else its first two, with a warning.
         edge_weight: column of the edge table; finite, from 0 up.
         node_weight: column of the node table that weighs its targets in training.
         split: column saying ``train``, ``validation`` or ``test``; blank = none of them.
@@ -76,34 +82,41 @@ def from_frames(
             unless ignored.
         directed: keep edges one way (from the first end to the second). By default an edge joins
             both ways. Self-loops are dropped and repeated edges merged either way.
+        match_ids: how ids of the edge table are found in the node table. ``exact``: equal, or an
+            integer and its decimal text. ``number``: as numbers, so that 007, 7 and 7.0 are one.
+            ``caseless``: as text without case and surrounding spaces.
         need_target: whether labelled nodes are required (yes to fit, no to predict).
 
     Features are float32, or float64 where float32 would lose digits that tell nodes apart. The
-    graph carries ``node_id``, ``feature_names`` and ``coding``.
+    graph carries ``node_id``, ``id_name``, ``feature_names`` and ``coding``.
 
     Raises:
         GraphError: naming the column, the node and what to do.
         UnknownNameError: for a word that ``missing`` does not know.
     """
     one_of("way to treat missing values", missing, MISSING)
+    need_columns("node", nodes, [] if id is None else [id])
+    id = id_column(nodes, id, _some_ends(edges))
     ids = id_index(nodes, id)
     if not len(nodes):
         raise GraphError(
             "the node table: expected at least one node, got none; are its rows there?"
         )
     check_ids(ids, len(nodes))
-    taken = [column for column in (id or "id", target, node_weight, split) if column is not None]
-    need_columns("node", nodes, [c for c in (id, target, node_weight, split) if c is not None])
+    taken = [column for column in (id, target, node_weight, split) if column is not None]
+    need_columns("node", nodes, taken)
     if coding is None:
         columns = _feature_columns(nodes, taken, features, ignore)
         forced = _categorical(nodes, columns, categorical)
         _check_roles(taken, columns)
         coding = Coding.learn(nodes, columns, ids, missing=missing, categorical=forced)
+        warn_of_zeros(nodes.attrs.get("zeros", {}), coding)
     else:
         _check_roles(taken, [])
         _check_coding(coding, features, categorical, ignore, missing)
     out = Data(x=compact(coding.encode(without(nodes, taken), ids)))
     out.node_id, out.feature_names, out.coding = ids.to_numpy(), coding.feature_names, coding
+    out.id_name = str(nodes.index.name or "id") if id is None else str(id)
     if target is not None:
         out.y = target_values(nodes[target], ids)
     if node_weight is not None:
@@ -115,13 +128,14 @@ def from_frames(
     places = _places(nodes, ids, coordinates)
     if places is not None:
         out.pos = places
-    ends, weight_values = edge_ends_and_weights(edges, ids, edge_ends, edge_weight)
+    index = NodeIndex(ids, match_ids)
+    ends, weight_values = edge_ends_and_weights(edges, index, edge_ends, edge_weight)
     out.edge_index, merged = simple_edges(ends, len(nodes), weight_values, directed=directed)
     if merged is not None:
         out.edge_weight = merged
     found = check_graph(out, need_target=need_target and target is not None)
     kept = out.edge_index.shape[1]
-    tell_merged(ends, kept, directed=directed, weighted=merged is not None)
+    warn_of_merged(ends, kept, directed=directed, weighted=merged is not None)
     return found
 
 
@@ -216,12 +230,36 @@ def compact(x: npt.NDArray[np.float64]) -> Tensor:
 
 
 def id_index(nodes: pd.DataFrame, id: str | None) -> pd.Index:
-    """Return a node table's ids: the named column, else one called ``id``, else the index."""
-    need_columns("node", nodes, [] if id is None else [id])
-    name = id if id is not None else ("id" if "id" in nodes else None)
-    values = nodes.index if name is None else nodes[name]
+    """Return a node table's ids: those of a column, or the index where no column is named."""
+    values = nodes.index if id is None else nodes[id]
     ids: pd.Index = pd.Index(values, tupleize_cols=False)
     return ids
+
+
+def _some_ends(edges: pd.DataFrame | None) -> list[Any]:
+    """Return what the first rows of an edge table hold, to tell which column names nodes."""
+    if not isinstance(edges, pd.DataFrame):
+        return []
+    return [value for column in edges.columns for value in edges[column].iloc[:20]]
+
+
+def warn_of_zeros(zeros: dict[str, str], coding: Coding) -> None:
+    """Warn of feature columns that are read as numbers although some begin with a zero.
+
+    Args:
+        zeros: columns of a text file whose digits begin with a zero, each with an example.
+        coding: what becomes of the columns.
+    """
+    found = [column.name for column in coding.columns if column.kind == NUMBER]
+    for name in (name for name in found if name in zeros):
+        warnings.warn(
+            f"feature column {name!r} holds numbers with leading zeros, such as {zeros[name]}, "
+            f"which look like codes and are read as numbers; take them as categories with "
+            f"categorical=[{name!r}] (--categorical) or leave them out with ignore=[{name!r}] "
+            f"(--ignore)",
+            QpignnWarning,
+            stacklevel=4,
+        )
 
 
 def _places(nodes: pd.DataFrame, ids: pd.Index, wanted: Sequence[str] | None) -> Tensor | None:
@@ -279,18 +317,19 @@ def from_networkx(
     Node names become ``node_id``; a directed graph stays directed. A node without the target
     attribute is unlabelled. Other arguments are those of :func:`from_frames`.
     """
+    import networkx as nx
+
     if not isinstance(graph, nx.Graph):
         raise GraphError(
             f"expected a networkx graph, got {type(graph).__name__}; tables become a graph by "
             f"from_frames"
         )
     nodes, edges = network_frames(graph, [] if edge_weight is None else [edge_weight])
-    if "id" in nodes:  # an attribute called id is not the node's name
-        nodes = nodes.rename(columns={"id": "id_attribute"})
     return from_frames(
         nodes,
         edges,
         target=target,
+        id="id",
         features=features,
         categorical=categorical,
         ignore=ignore,
@@ -306,7 +345,7 @@ def from_networkx(
 
 @whole_characters()
 def network_frames(
-    graph: nx.Graph, edge_attributes: Sequence[str] | None = None
+    graph: nx.Graph, edge_attributes: Sequence[str] | None = None, *, id: str = "id"
 ) -> tuple[pd.DataFrame, pd.DataFrame | None]:
     """Return the tables of a ``networkx`` graph: nodes by their names, and edges from and to.
 
@@ -314,12 +353,15 @@ def network_frames(
         graph: the graph; its attributes become columns.
         edge_attributes: those of its edges to keep, all by default. One called from or to gets
             ``_attribute`` behind its name.
+        id: name of the column that holds the nodes' names; an attribute of that name gets
+            ``_attribute`` behind it.
 
     Returns:
-        The node table, its index the nodes' names, and the edge table, or ``None`` without edges.
+        The node table and the edge table, or ``None`` without edges.
     """
-    names = pd.Index(list(graph.nodes), tupleize_cols=False)
-    nodes = pd.DataFrame([graph.nodes[name] for name in graph.nodes], index=names)
+    nodes = pd.DataFrame([graph.nodes[name] for name in graph.nodes], index=range(len(graph)))
+    nodes = nodes.rename(columns={id: f"{id}_attribute"})
+    nodes.insert(0, id, pd.Series(list(graph.nodes), dtype=object))
     links = list(graph.edges(data=True))
     if not links:
         return nodes, None

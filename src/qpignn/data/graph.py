@@ -17,9 +17,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from qpignn.data.ids import check_ids
 from qpignn.data.matrix import all_finite, is_sparse, stored_values
 from qpignn.data.values import whole_characters
-from qpignn.errors import ArrayError, GraphError, brief, listed
+from qpignn.errors import ArrayError, GraphError, brief, count_of
 from qpignn.intervals import as_ids
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _first_bad_feature(x: Tensor, data: Data) -> str:
     name = repr(names[column]) if names is not None else str(column)
     return (
         f"{float(x[row, column])} in column {name} of node {node!r} "
-        f"({int(bad.sum())} such values); fill or drop them"
+        f"({count_of(int(bad.sum()), 'such value')}); fill or drop them"
     )
 
 
@@ -234,30 +235,6 @@ def _checked_ids(ids: Any, nodes: int) -> Any:
         raise GraphError(str(error)) from error
     check_ids(pd.Index(found, tupleize_cols=False), nodes)
     return found
-
-
-def check_ids(ids: pd.Index, nodes: int) -> None:
-    """Raise unless there is one id a node, none blank and none twice."""
-    if len(ids) != nodes:
-        raise GraphError(f"node_id: expected {nodes} ids, one a node, got {len(ids)}")
-    if ids.hasnans:
-        rows = np.flatnonzero(ids.isna()) + 1
-        raise GraphError(f"expected an id for every node, got blank ids in rows {listed(rows)}")
-    if pd.api.types.is_object_dtype(ids):
-        _check_hashable(ids)
-    if not ids.is_unique:
-        again = ids[ids.duplicated()].unique()
-        raise GraphError(f"expected each node id once, got repeated: {listed(again)}")
-
-
-def _check_hashable(ids: pd.Index) -> None:
-    try:
-        set(ids)
-    except TypeError as error:  # lists, dictionaries
-        raise GraphError(
-            f"expected ids that can be compared (numbers, text, tuples), got {listed(ids[:1])}; "
-            f"turn them into text"
-        ) from error
 
 
 def labelled(data: Data) -> Tensor:

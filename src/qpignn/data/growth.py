@@ -14,7 +14,8 @@ from torch_geometric.utils import is_undirected
 from qpignn.data.coding import Coding
 from qpignn.data.edge_table import edge_ends_and_weights, end_columns
 from qpignn.data.frames import compact, id_index, target_values, without
-from qpignn.data.graph import MASKS, check_graph, check_ids, node_ids, simple_edges
+from qpignn.data.graph import MASKS, check_graph, node_ids, simple_edges
+from qpignn.data.ids import NodeIndex, check_ids, id_column
 from qpignn.data.matrix import is_sparse
 from qpignn.data.values import need_columns, whole_characters
 from qpignn.errors import GraphError, listed
@@ -30,6 +31,7 @@ def join_frames(
     edge_ends: tuple[str, str] | None = None,
     edge_weight: str | None = None,
     directed: bool = False,
+    match_ids: str = "exact",
     target: str | None = None,
 ) -> Data:
     """Return a graph with new nodes joined to it; the graph given stays as it is.
@@ -44,10 +46,11 @@ def join_frames(
         nodes: one row a new node, with the feature columns of the graph's table.
         edges: one row an edge, between new nodes, old nodes or one of each; ``None`` for none. An
             edge that the graph already has is merged with it, weights averaged.
-        id: the node table's id column; by default ``id`` if there is one, else the index.
+        id: the node table's id column; by default as in :func:`qpignn.from_frames`.
         edge_ends: the edge table's two id columns, as in :func:`qpignn.from_frames`.
         edge_weight: column of the edge table; needed if the graph's edges have weights.
         directed: keep new edges one way; needed if the graph's go one way.
+        match_ids: how ids of the edge table are found, as in :func:`qpignn.from_frames`.
         target: column of known targets of new nodes; by default they are unlabelled.
 
     Raises:
@@ -55,14 +58,16 @@ def join_frames(
     """
     data = check_graph(data, need_target=False)
     coding = _checked_coding(data)
-    taken = [id or "id", *([target] if target is not None else [])]
     need_columns("node", nodes, [column for column in (id, target) if column is not None])
+    id = id_column(nodes, id)
+    taken = [column for column in (id, target) if column is not None]
     new, known = _joined_ids(data, id_index(nodes, id))
     x = np.concatenate(
         [data.x.numpy().astype(np.float64), coding.encode(without(nodes, taken), new)]
     )
     out = Data(x=torch.from_numpy(x) if data.x.dtype == torch.float64 else compact(x))
     out.node_id, out.coding, out.feature_names = known.to_numpy(), coding, coding.feature_names
+    out.id_name = data.get("id_name", "id")
     if data.get("y") is not None or target is not None:
         out.y = _joined_targets(data, nodes, new, target)
     if data.get("node_weight") is not None:
@@ -72,7 +77,12 @@ def join_frames(
         out[name] = torch.cat([data[name], torch.zeros(len(new), dtype=torch.bool)])
     out.new_mask = torch.arange(len(known)) >= len(known) - len(new)
     out.edge_index, weight = _joined_edges(
-        data, edges, known, edge_ends=edge_ends, edge_weight=edge_weight, directed=directed
+        data,
+        edges,
+        NodeIndex(known, match_ids),
+        edge_ends=edge_ends,
+        edge_weight=edge_weight,
+        directed=directed,
     )
     if weight is not None:
         out.edge_weight = weight
@@ -139,7 +149,7 @@ def _joined_targets(data: Data, nodes: pd.DataFrame, new: pd.Index, target: str 
 def _joined_edges(
     data: Data,
     edges: pd.DataFrame | None,
-    ids: pd.Index,
+    ids: NodeIndex,
     *,
     edge_ends: tuple[str, str] | None,
     edge_weight: str | None,
@@ -158,12 +168,12 @@ def _joined_edges(
             "directed: the graph has edges that go one way only; pass directed=True, and list a "
             "new edge twice where it goes both ways"
         )
-    names = end_columns(edges, edge_ends)
+    names = end_columns(edges, edge_ends, ids)
     named = edges.copy(deep=False)
     for end in names:
-        named[end] = pd.Series(_like(ids, edges[end]), index=edges.index)
+        named[end] = pd.Series(_like(ids.ids, edges[end]), index=edges.index)
     ends, weight = edge_ends_and_weights(named, ids, names, edge_weight, among="the joined graph")
-    added, weight = simple_edges(ends, len(ids), weight, directed=directed)
+    added, weight = simple_edges(ends, len(ids.ids), weight, directed=directed)
     both = torch.cat([data.edge_index, added], dim=1)
     weights = None if old is None or weight is None else torch.cat([old, weight.to(old.dtype)])
-    return simple_edges(both, len(ids), weights, directed=True)
+    return simple_edges(both, len(ids.ids), weights, directed=True)

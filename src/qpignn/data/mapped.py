@@ -29,7 +29,7 @@ from torch_geometric.utils import is_undirected
 from qpignn.data.coding import Coding
 from qpignn.data.graph import MASKS, check_graph, simple_edges
 from qpignn.data.matrix import is_sparse
-from qpignn.data.tables import read_parquet
+from qpignn.data.parquet_table import read_parquet
 from qpignn.errors import GraphError, ReadError, SettingError, listed
 from qpignn.files import as_path, held, read_json, together, writing
 

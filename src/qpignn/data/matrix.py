@@ -81,3 +81,10 @@ def column_deviations(x: Tensor) -> Tensor:
     mean = np.asarray(matrix.mean(axis=0)).ravel()
     square = np.asarray(matrix.multiply(matrix).mean(axis=0)).ravel()
     return torch.from_numpy(np.sqrt(np.maximum(square - mean**2, 0)))
+
+
+def column(x: Tensor, position: int) -> Tensor:
+    """Return one column of ``x``, dense or CSR, as a dense (nodes,) tensor."""
+    if not is_sparse(x):
+        return x[:, position]
+    return torch.from_numpy(to_scipy(x)[:, [position]].toarray()[:, 0])

@@ -13,24 +13,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 from xml.etree import ElementTree
 from xml.parsers import expat
 
-import networkx as nx
 import pandas as pd
 
 from qpignn.data.coding import Coding
-from qpignn.data.edge_table import END_NAMES
 from qpignn.data.frames import from_frames, network_frames
-from qpignn.data.tables import (
-    check_file,
-    check_header,
-    check_id_column,
-    check_unpacked,
-    open_table,
-)
+from qpignn.data.table_file import check_file, check_unpacked
+from qpignn.data.tables import check_header, open_edges, open_nodes
 from qpignn.data.values import several
 from qpignn.errors import ReadError, listed
 from qpignn.files import as_path
 
 if TYPE_CHECKING:
+    import networkx as nx
     from torch_geometric.data import Data
 
 GRAPHML = (".graphml", ".graphml.gz")
@@ -42,14 +36,16 @@ class Frames(NamedTuple):
     """The tables that files hold.
 
     Attributes:
-        nodes: one row a node, with a column of ids.
-        edges: one row an edge, or ``None`` without an edge file or edges.
+        nodes: one row per node.
+        edges: one row per edge, or ``None`` without an edge file or edges.
         directed: whether the file says that edges go one way; ``None`` where it cannot say.
+        id: name of the node table's id column.
     """
 
     nodes: pd.DataFrame
     edges: pd.DataFrame | None
     directed: bool | None
+    id: str
 
 
 def read_graph(
@@ -57,22 +53,34 @@ def read_graph(
     edges: str | Path | None,
     *,
     target: str | None,
-    id: str = "id",
+    id: str | None = None,
     encoding: str = "utf-8",
-    decimal: str = ".",
+    decimal: str = "auto",
+    thousands: str | None = None,
+    node_sheet: str | None = None,
+    edge_sheet: str | None = None,
     **roles: Any,
 ) -> Data:
-    """Read a node file and an edge file (``.csv``, ``.tsv``, ``.parquet``; also gzipped text).
+    """Read a node file and an edge file (``.csv``, ``.tsv``, ``.parquet``, ``.xlsx``).
 
-    In text files ids are read as text, so that leading zeros and integers of any size survive and
-    an id such as ``NA`` is a name, not a blank. Parquet keeps its own types. A GraphML file
-    (``.graphml``, ``.graphml.gz``) holds nodes and edges and says which way edges go.
+    In text files, which may be gzipped, ids are read as text, so that leading zeros and integers of
+    any size survive and an id such as ``NA`` is a name, not a blank. Parquet and Excel keep their
+    own types. A GraphML file (``.graphml``, ``.graphml.gz``) holds nodes and edges and says which
+    way edges go.
 
     Args:
         nodes, edges: the files; ``edges=None`` for a graph without edges and for GraphML.
         target, **roles: the roles of columns, as in :func:`qpignn.from_frames`.
-        id: the node file's id column; GraphML names its nodes itself.
-        encoding, decimal: of text files.
+        id: the node file's id column, by default the one called id, node_id or node; GraphML names
+            its nodes itself.
+        encoding: of text files; UTF-16 with a byte-order mark is recognised.
+        decimal: of text files: ``.``, ``,`` or ``auto``, which looks at each file.
+        thousands: the sign between groups of three digits in text files, such as ``,``.
+        node_sheet, edge_sheet: sheets of Excel workbooks, where they have several.
+
+    Raises:
+        ReadError: if a file is not the table it should be.
+        GraphError: if the tables do not make a graph.
     """
     coding = roles.get("coding")
     words = several("categorical", roles.get("categorical", ()))
@@ -84,42 +92,49 @@ def read_graph(
         id=id,
         encoding=encoding,
         decimal=decimal,
+        thousands=thousands,
+        node_sheet=node_sheet,
+        edge_sheet=edge_sheet,
         text=words,
         edge_ends=roles.get("edge_ends"),
     )
-    return graph_of(tables, target=target, id=id, **roles)
+    return graph_of(tables, target=target, **roles)
 
 
-def graph_of(tables: Frames, *, target: str | None, id: str = "id", **roles: Any) -> Data:
+def graph_of(tables: Frames, **roles: Any) -> Data:
     """Make a graph of what :func:`read_frames` read; edges go the way the file says, if it does.
 
     Args:
         tables: what the files hold.
-        target, id, **roles: the roles of columns, as in :func:`qpignn.from_frames`.
+        **roles: the roles of columns, as in :func:`qpignn.from_frames`.
     """
+    roles["id"] = tables.id
     if tables.directed is not None:
         roles["directed"] = tables.directed
         if tables.edges is None:
             roles["edge_weight"] = None
-    return from_frames(tables.nodes, tables.edges, target=target, id=id, **roles)
+    return from_frames(tables.nodes, tables.edges, **roles)
 
 
 def read_frames(
     nodes: str | Path,
     edges: str | Path | None,
     *,
-    id: str = "id",
+    id: str | None = None,
     encoding: str = "utf-8",
-    decimal: str = ".",
+    decimal: str = "auto",
+    thousands: str | None = None,
+    node_sheet: str | None = None,
+    edge_sheet: str | None = None,
     text: Sequence[str] = (),
-    edge_ends: tuple[str, str] | None = None,
+    edge_ends: Sequence[str] | None = None,
 ) -> Frames:
     """Read the tables of :func:`read_graph` as they are, before any column gets a role.
 
     Args:
         nodes, edges: the files; ``edges=None`` for a graph without edges and for GraphML.
         id: the node file's id column; for GraphML the name that the column of ids is to have.
-        encoding, decimal: of text files.
+        encoding, decimal, thousands, node_sheet, edge_sheet: as in :func:`read_graph`.
         text: columns to keep as text, such as codes: leading zeros stay, and NA is a word.
         edge_ends: the edge file's two id columns; by default those that ``from_frames`` takes.
     """
@@ -130,16 +145,15 @@ def read_frames(
                 f"{nodes}: expected a GraphML file alone, since it holds nodes and edges, got also "
                 f"{edges}; give the GraphML file in the place of the nodes and no edge file"
             )
-        return _read_graphml(files[0], id)
-    node_table = read_table(nodes, text=[id, *text], encoding=encoding, decimal=decimal)
-    check_id_column(nodes, list(node_table.columns), id)
+        return _read_graphml(files[0], id or "id")
+    form: dict[str, Any] = {"encoding": encoding, "decimal": decimal, "thousands": thousands}
+    node_table, id = open_nodes(nodes, id, text=text, sheet=node_sheet, **form)
+    node_frame = node_table.read()
     if edges is None:
-        return Frames(node_table, None, None)
-    usual = (0, 1, *(name for pair in END_NAMES for name in pair))
-    ends = usual if edge_ends is None else several("edge_ends", edge_ends)
-    edge_table = read_table(edges, text=ends, encoding=encoding, decimal=decimal)
-    check_header(edges, list(edge_table.columns), set(node_table[id]))
-    return Frames(node_table, edge_table, None)
+        return Frames(node_frame, None, None, id)
+    edge_frame = open_edges(edges, edge_ends, sheet=edge_sheet, **form).read()
+    check_header(edges, list(edge_frame.columns), set(node_frame[id]))
+    return Frames(node_frame, edge_frame, None, id)
 
 
 def _is_graphml(path: Path) -> bool:
@@ -147,6 +161,8 @@ def _is_graphml(path: Path) -> bool:
 
 
 def _read_graphml(path: Path, id: str) -> Frames:
+    import networkx as nx
+
     check_file(path)
     try:
         check_unpacked(path)
@@ -174,10 +190,8 @@ def _graphml_frames(graph: nx.Graph, id: str) -> Frames:
         graph.nodes[name].update({**graph.graph["node_default"], **graph.nodes[name]})
     for *_, attributes in graph.edges(data=True):
         attributes.update({**graph.graph["edge_default"], **attributes})
-    nodes, edges = network_frames(graph)
-    nodes = nodes.rename(columns={id: f"{id}_attribute"})  # the node's name is its id
-    nodes.insert(0, id, pd.Series(list(graph.nodes), index=nodes.index, dtype=object))
-    return Frames(nodes.reset_index(drop=True), edges, graph.is_directed())
+    nodes, edges = network_frames(graph, id=id)
+    return Frames(nodes, edges, graph.is_directed(), id)
 
 
 def _refuse_declarations(content: bytes) -> None:
@@ -220,10 +234,3 @@ def _check_declared(content: bytes, graph: nx.Graph) -> None:
             f"edges name nodes that the file lacks: {listed(strangers)}; add those nodes or drop "
             f"those edges"
         )
-
-
-def read_table(
-    path: str | Path, *, text: Any = (), encoding: str = "utf-8", decimal: str = "."
-) -> pd.DataFrame:
-    """Read one table. ``text`` names (or numbers) the columns to be kept as text."""
-    return open_table(path, text=text, encoding=encoding, decimal=decimal).read()

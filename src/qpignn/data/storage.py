@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 
 from qpignn.data.graph import MASKS, check_graph, node_ids
 from qpignn.data.matrix import from_scipy, is_sparse
-from qpignn.data.tables import read_parquet
+from qpignn.data.parquet_table import read_parquet
 from qpignn.errors import ReadError
 from qpignn.files import remove_file, replace_file
 from qpignn.tensors import read_tensors

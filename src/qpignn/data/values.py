@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from qpignn.errors import GraphError, brief, listed, near_names
+from qpignn.errors import GraphError, brief, count_of, listed, near_names
 
 Floats = npt.NDArray[np.float64]
 
@@ -43,6 +43,15 @@ WRITTEN_NUMBERS = {
     ),
     "a per cent sign": re.compile(r"[+-]?\d+(?:[.,]\d+)?\s?%"),
 }
+
+
+_COMMA, _THOUSANDS = "decimal=',' (--decimal ,)", "thousands=... (--thousands SIGN)"
+READ_WITH = {
+    "a decimal comma": _COMMA,
+    "a comma (thousands or decimal?)": f"{_COMMA} or thousands=',' (--thousands ,)",
+    "thousands separators": _THOUSANDS,
+}
+"""What to do about numbers that are written otherwise, by the way they are."""
 
 
 @contextmanager
@@ -139,11 +148,12 @@ def _not_a_number(
     row = int(np.flatnonzero(text)[0])
     value = column.iloc[row]
     style = _written_with(value)
-    comma = ", or read the file with decimal=',' (--decimal ,)" if "comma" in str(style) else ""
-    hint = f", which looks like a number with {style}: write plain digits such as 1234.5{comma}"
+    hint = f", which looks like a number with {style}: write plain digits such as 1234.5"
+    if style and (options := READ_WITH.get(style)):
+        hint += f", or read the file with {options}"
     return (
         f"{what}: expected numbers, got {listed([value])} at node {listed([ids[row]])} "
-        f"({int(text.sum())} such values){hint if style else ''}"
+        f"({count_of(int(text.sum()), 'such value')}){hint if style else ''}"
     )
 
 
@@ -243,7 +253,7 @@ def check_blanks(
         row = int(np.flatnonzero(blank)[0])
         raise GraphError(
             f"{what}: expected {wanted} for every node, got a blank at node {listed([ids[row]])} "
-            f"({int(blank.sum())} blanks); {advice}"
+            f"({count_of(int(blank.sum()), 'blank')}); {advice}"
         )
 
 
@@ -253,7 +263,7 @@ def check_finite(values: Floats, name: str, ids: pd.Index) -> None:
     if len(bad):
         raise GraphError(
             f"expected finite numbers, got {values[bad[0]]:g} in column {name!r} of node "
-            f"{listed([ids[int(bad[0])]])} ({len(bad)} such values); fill or drop them"
+            f"{listed([ids[int(bad[0])]])} ({count_of(len(bad), 'such value')}); fill or drop them"
         )
 
 

@@ -103,3 +103,8 @@ def _auc_error(auc: float, ones: int, zeros: int) -> float:
     q1, q2 = auc / (2 - auc), 2 * auc**2 / (1 + auc)
     spread = auc * (1 - auc) + (ones - 1) * (q1 - auc**2) + (zeros - 1) * (q2 - auc**2)
     return float(np.sqrt(max(spread, 0) / (ones * zeros)))
+
+
+def graph_shift(fitted: Data, other: Data) -> Shift | None:
+    """Placeholder."""
+    return None

@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from qpignn.data.catalog import PROTOCOLS, find_dataset, load_dataset
+from qpignn.data.catalog import find_dataset, load_dataset
 from qpignn.data.perturb import damage
 from qpignn.data.sources.files import DATA_DIR
 from qpignn.data.sources.noise import NOISE, narrowest_width
@@ -27,6 +27,7 @@ from qpignn.intervals import Intervals
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.catalog import make_method
 from qpignn.metrics import summary
+from qpignn.names import PROTOCOLS
 from qpignn.training.history import History
 
 if TYPE_CHECKING:

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
-from qpignn.data.catalog import PROTOCOLS, find_dataset, why_missing
+from qpignn.data.catalog import find_dataset, why_missing
 from qpignn.data.perturb import KINDS
 from qpignn.data.split import ORDERS
 from qpignn.data.views import VIEWS
 from qpignn.errors import SettingError, listed, one_of, whole_number
 from qpignn.experiments.cell import KEPT, VIEW, Cell
 from qpignn.methods.catalog import make_method, setting_names
+from qpignn.names import PROTOCOLS
 from qpignn.paper.spec import SEED, Condition, Spec, Variant
 
 AXES = ("dataset", "variant", "condition")

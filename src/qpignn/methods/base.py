@@ -200,7 +200,13 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             asked.confidence_level = level
         bounds = asked._predict(data, level)
         columns = (bounds.prediction, bounds.lower, bounds.upper)
-        intervals = Intervals(*columns, level, node_ids(data), epistemic=bounds.epistemic)
+        intervals = Intervals(
+            *columns,
+            level,
+            node_ids(data),
+            epistemic=bounds.epistemic,
+            id_name=data.get("id_name", "id"),
+        )
         return intervals if mask is None else intervals.select(as_mask(mask, len(intervals)))
 
     def diagnose(

@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from qpignn.data.catalog import PROTOCOLS
 from qpignn.errors import SettingError, UnknownNameError, known_settings, one_of
 from qpignn.files import as_path
 from qpignn.methods.ablation import Ablation
@@ -26,6 +25,7 @@ from qpignn.methods.qpignn import QpiGNN
 from qpignn.methods.quantile import QuantileGNN
 from qpignn.methods.rqr import RQR
 from qpignn.methods.sqr import SQR
+from qpignn.names import PROTOCOLS
 
 CLASSES: dict[str, type[IntervalMethod]] = {
     "qpignn": QpiGNN,

@@ -7,6 +7,7 @@ half written or mixed from two fits is refused, not read. A graph larger than me
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import json
 import os
@@ -19,10 +20,17 @@ import pandas as pd
 import torch
 from safetensors.torch import save as save_tensors
 
-from qpignn.data.graph import MASKS
+from qpignn.data.frames import target_values
+from qpignn.data.graph import MASKS, given_nodes, node_ids
+from qpignn.data.growth import join_frames
+from qpignn.data.ids import NodeIndex, check_ids
 from qpignn.data.mapped import digest_of, open_graph, read_description
+from qpignn.data.readers import graph_of, read_frames
+from qpignn.data.roles import TableRoles
 from qpignn.data.storage import load_graph, load_table, save_graph, save_table
-from qpignn.errors import ModelFileError, ReadError, SettingError
+from qpignn.data.tables import open_nodes
+from qpignn.data.values import need_columns
+from qpignn.errors import ModelFileError, ReadError, SettingError, SplitError, listed
 from qpignn.files import read_json, together
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.catalog import load_method
@@ -35,13 +43,6 @@ ORIGIN, GRAPH, PAGE = "fit.json", "graph", "report.html"
 COPIES = ("graph/graph.safetensors", "graph/nodes.parquet", "graph/table.parquet")
 MASKS_FILE = "graph/masks.safetensors"
 FILES = ("model.json", *COPIES, MASKS_FILE)
-ROLE_TYPES: dict[str, Any] = {
-    **dict.fromkeys(("id", "encoding", "decimal"), str),
-    "edge_ends": list | None,
-    "edge_weight": str | None,
-    "directed": bool,
-}
-"""Of the roles that are used again, when other tables are read."""
 
 
 @dataclass(frozen=True)
@@ -54,47 +55,63 @@ class MappedAt:
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a graph came from: a data set by name, or the roles of the user's columns.
+    """Where a graph came from: a data set by name, or the user's tables.
 
     Attributes:
-        graph: where it lies, if it was converted beforehand; the roles are those of its tables.
+        dataset: the data set's name.
+        roles: the roles of the tables' columns, and how their files are written.
+        graph: where the graph lies, if it was converted beforehand from such tables.
     """
 
     dataset: str | None
-    roles: dict[str, Any] | None
+    roles: TableRoles | None
     graph: MappedAt | None = None
 
     @classmethod
     def of_mapped(cls, folder: Path) -> Origin:
         """Tell a graph that was converted by its folder."""
         where = MappedAt(str(folder.resolve()), digest_of(folder))
-        return cls(None, read_description(folder).roles, where)
+        roles = read_description(folder).roles
+        return cls(None, None if roles is None else TableRoles.from_dict(roles), where)
 
     @property
     def target(self) -> str:
         """What is predicted, in a word."""
         if self.roles is not None:
-            return str(self.roles["target"])
+            return str(self.roles.target)
         return str(self.dataset if self.graph is None else Path(self.graph.folder).name)
 
-    def check_types(self) -> None:
-        """Raise KeyError, TypeError or ValueError unless a file says what :func:`save_fit` writes.
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain JSON."""
+        return {
+            "dataset": self.dataset,
+            "roles": None if self.roles is None else self.roles.to_dict(),
+            "graph": None if self.graph is None else asdict(self.graph),
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Origin:
+        """Return what :meth:`to_dict` described.
 
         A graph that lies elsewhere is named by its whole path; it is only ever read.
+
+        Raises:
+            KeyError, TypeError, ValueError: if a file says something else.
         """
-        named = self.dataset if self.roles is None else self.roles["target"]
-        if self.graph is not None:
-            named = self.graph.folder
+        dataset, roles, graph = values["dataset"], values["roles"], values.get("graph")
+        found = cls(
+            dataset,
+            None if roles is None else TableRoles.from_dict(roles),
+            None if graph is None else MappedAt(**graph),
+        )
+        named = dataset if found.roles is None else found.roles.target
+        if found.graph is not None:
+            named = found.graph.folder
             if not os.path.isabs(named) or os.path.normpath(named) != named:
                 raise ValueError(f"graph: expected a whole path, got {named!r}")
         if not isinstance(named, str):
             raise TypeError("expected the name of what is predicted")
-        roles = self.roles or {}
-        for role, kind in ROLE_TYPES.items():
-            if role in roles and not isinstance(roles[role], kind):
-                raise TypeError(f"{role}: expected another type, got {roles[role]!r}")
-        if not all(isinstance(end, str) for end in roles.get("edge_ends") or ()):
-            raise TypeError("edge_ends: expected names of columns, got others")
+        return found
 
 
 @dataclass(frozen=True)
@@ -127,7 +144,7 @@ def save_fit(folder: Path, fit: Fit) -> None:
             files.write(folder / MASKS_FILE, save_tensors(masks))
             for name in COPIES:
                 files.remove(folder / name)
-        origin = {**asdict(fit.origin), "digests": _digests(folder, files.where)}
+        origin = {**fit.origin.to_dict(), "digests": _digests(folder, files.where)}
         files.write(folder / ORIGIN, json.dumps(origin, indent=2).encode())
 
 
@@ -137,9 +154,7 @@ def load_fit(folder: Path) -> Fit:
     try:
         origin = read_json(folder / ORIGIN)
         whole = origin["digests"] == _digests(folder)
-        graph = None if origin.get("graph") is None else MappedAt(**origin["graph"])
-        found = Origin(origin["dataset"], origin["roles"], graph)
-        found.check_types()
+        found = Origin.from_dict(origin)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         whole = False
     if not whole:
@@ -149,6 +164,8 @@ def load_fit(folder: Path) -> Fit:
         )
     data = load_graph(folder / GRAPH) if found.graph is None else _open_mapped(folder, found.graph)
     data.feature_names, data.coding = model.fitted_.names, model.coding_
+    if found.roles is not None and found.roles.id is not None:
+        data.id_name = found.roles.id
     return Fit(model, data, load_table(folder / GRAPH, data.x.shape[0]), found)
 
 
@@ -188,3 +205,96 @@ def _digests(
             with path.open("rb") as file:
                 found[name] = hashlib.file_digest(file, "sha256").hexdigest()
     return found
+
+
+def read_like(fit: Fit, nodes: Path, edges: Path | None, *, join: bool = False) -> Data:
+    """Read another graph, or new nodes of the fit's own, with the columns of the fit.
+
+    Args:
+        fit: whose columns and files are meant.
+        nodes, edges: the files; without edges the nodes have no neighbours.
+        join: whether the nodes join the graph of the fit.
+
+    Raises:
+        ReadError: if the fit was not made on files, so that no columns are known.
+    """
+    roles, coding = _roles(fit), fit.model.coding_
+    assert coding is not None
+    tables = read_frames(
+        nodes,
+        edges,
+        id=roles.id,
+        text=coding.category_columns,
+        edge_ends=roles.edge_ends,
+        **roles.files(),
+    )
+    shared = {name: roles.columns()[name] for name in ("edge_ends", "edge_weight", "directed")}
+    shared |= {"id": tables.id, "match_ids": roles.match_ids}
+    # new nodes need not carry the column to be predicted
+    target = roles.target if roles.target in tables.nodes else None
+    if join:
+        return join_frames(fit.data, tables.nodes, tables.edges, target=target, **shared)
+    return graph_of(tables, target=target, coding=coding, need_target=False, **shared)
+
+
+def with_new_labels(fit: Fit, nodes: Path) -> Data:
+    """Return the graph of a fit with targets from a table; its test nodes are those not given.
+
+    Args:
+        fit: the fit.
+        nodes: a table with the id and the target of some of its nodes.
+
+    Raises:
+        ReadError: if the table has no such columns.
+        SplitError: if it has no target that the fit was not given.
+    """
+    roles = _roles(fit)
+    form = {name: getattr(roles, name) for name in ("encoding", "decimal", "thousands")}
+    opened, id = open_nodes(nodes, roles.id, sheet=roles.node_sheet, **form)
+    table = opened.read()
+    need_columns("node", table, [str(roles.target)])
+    ids: pd.Index = pd.Index(table[id], tupleize_cols=False)
+    check_ids(ids, len(table))
+    index = NodeIndex(pd.Index(node_ids(fit.data), tupleize_cols=False), roles.match_ids)
+    positions = index.positions(ids)
+    if (positions < 0).any():
+        lacking = ids[positions < 0]
+        raise ReadError(
+            f"{nodes}: expected nodes of the fit, got {listed(lacking)}{index.explain(lacking)}; "
+            f"for another graph give its edges too"
+        )
+    values = target_values(table[roles.target], ids)
+    data = copy.copy(fit.data)
+    data.y = fit.data.y.clone() if fit.data.get("y") is not None else _unknown(fit.data)
+    given = given_nodes(fit.data)
+    new = torch.from_numpy(positions)[~values.isnan()]
+    new = new[~given[new]]
+    if not len(new):
+        raise SplitError(f"{nodes}: expected targets that the fit was not given, got none")
+    known = torch.full_like(data.y, torch.nan)
+    known[torch.from_numpy(positions)] = values.to(data.y.dtype)
+    data.y[new] = known[new]
+    data.train_mask = given
+    data.val_mask = None
+    data.test_mask = torch.zeros_like(given).index_fill(0, new, True)
+    return data
+
+
+def _unknown(data: Data) -> torch.Tensor:
+    return torch.full((data.x.shape[0],), torch.nan, dtype=torch.float64)
+
+
+def _roles(fit: Fit) -> TableRoles:
+    """Return the roles of a fit's tables, or raise."""
+    if fit.origin.roles is None:
+        raise ReadError(
+            f"--nodes: expected a model fitted on files, whose columns are known, got one that was "
+            f"fitted on the {'graph' if fit.origin.graph else 'data set'} {fit.origin.target!r}; "
+            f"fit on files of your own"
+        )
+    if fit.model.coding_ is None:
+        raise ModelFileError(
+            "--nodes: expected a model that says how its tables became features, got one that does "
+            "not; fit again"
+        )
+    return fit.origin.roles

@@ -70,7 +70,7 @@ def _bands(plan: Plan, frame: pd.DataFrame) -> Figure:
         panel = axes[i, j]
         if (dataset, variant) in places.index:
             row = places.loc[(dataset, variant)]
-            nodes = {name: np.array(values) for name, values in row["intervals"].items()}
+            nodes: dict[str, Any] = {k: np.array(v) for k, v in row["intervals"].items()}
             truth = nodes.pop("y")
             Intervals(**nodes, confidence_level=row["confidence_level"]).plot(truth, axes=panel)
             room = 0.6 * (truth.max() - truth.min())  # an absurd width would hide the others

@@ -1,0 +1,94 @@
+"""``qpignn evaluate``: how good a fitted model's intervals are on nodes it was not given."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from qpignn.cli.output import Json, print_json, print_metrics
+from qpignn.cli.report import Folder, Level, print_findings
+from qpignn.errors import ModelFileError, SettingError, SplitError
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+    from qpignn.methods.fits import Fit
+
+NODES_HELP = "A node table with targets that became known since the fit; by default those held out."
+EDGES_HELP = "Its edge table, for another graph; without it the nodes are those of the fit."
+
+
+def evaluate(
+    folder: Folder,
+    nodes: Annotated[Path | None, typer.Option(help=NODES_HELP)] = None,
+    edges: Annotated[Path | None, typer.Option(help=EDGES_HELP)] = None,
+    confidence: Level = None,
+    as_json: Json = False,
+) -> None:
+    """Judge a fitted model on the labelled nodes held out from its fit, or on new labels.
+
+    With --nodes alone, the table needs the id and the target of nodes of the fit's graph. With
+    --nodes and --edges it is a graph of its own, with the columns of the fit. Nodes whose targets
+    were given to the fit are never judged.
+
+    Example: qpignn evaluate model --json
+    """
+    if nodes is None and edges is not None:
+        raise SettingError("--edges goes with --nodes: another graph needs both its tables")
+    from qpignn.data.graph import given_nodes, test_nodes
+    from qpignn.methods.fits import load_fit
+    from qpignn.metrics import summary
+
+    fit = load_fit(folder)
+    data = fit.data if nodes is None else _labelled_since(fit, nodes, edges)
+    judged = test_nodes(data)
+    if not bool(judged.any()):
+        raise ModelFileError(
+            f"{folder}: expected held-out nodes to judge on, got none; fit with "
+            f"--test-fraction 0.2, mark test nodes in the split column, or give new labels with "
+            f"--nodes"
+        )
+    intervals = fit.model.predict_interval(data, judged.numpy(), confidence_level=confidence)
+    given = fit.data.y[given_nodes(fit.data)]
+    figures = {
+        "confidence_level": intervals.confidence_level,
+        "n_test": len(intervals),
+        **summary(intervals, data.y[judged], y_given=given),
+    }
+    if as_json:
+        print_json(figures)
+        return
+    who = "held-out nodes" if nodes is None else "nodes labelled since the fit"
+    print_metrics(
+        f"{len(intervals):,} {who}, wanted coverage {intervals.confidence_level:g}", figures
+    )
+    print_findings(fit.model.diagnose(data, confidence_level=confidence).findings)
+
+
+def _labelled_since(fit: Fit, nodes: Path, edges: Path | None) -> Data:
+    """Return a graph whose test nodes are those labelled in a table and not given to the fit."""
+    import torch
+
+    from qpignn.data.graph import given_nodes, labelled, node_ids
+    from qpignn.data.ids import NodeIndex
+    from qpignn.methods.fits import read_like, with_new_labels
+
+    if edges is None:
+        return with_new_labels(fit, nodes)
+    data = read_like(fit, nodes, edges)
+    import pandas as pd
+
+    known: pd.Index = pd.Index(node_ids(fit.data), tupleize_cols=False)
+    place = torch.from_numpy(NodeIndex(known).positions(node_ids(data)))
+    given = torch.zeros(len(place), dtype=torch.bool)
+    given[place >= 0] = given_nodes(fit.data)[place[place >= 0]]
+    data.test_mask = labelled(data) & ~given
+    data.train_mask = labelled(data) & given
+    if not bool(data.test_mask.any()):
+        raise SplitError(
+            f"{nodes}: expected targets that the fit was not given, got "
+            f"{int(labelled(data).sum())} labelled nodes, all of them given to the fit"
+        )
+    return data

@@ -1,0 +1,179 @@
+"""``qpignn predict``: the intervals of a fitted model, as a table."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qpignn.cli.output import Json, check_output, number, print_json, say
+from qpignn.cli.report import Folder, Level, print_findings
+from qpignn.errors import SettingError, listed
+from qpignn.files import replace_file
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from torch_geometric.data import Data
+
+    from qpignn.diagnostics.findings import Finding
+    from qpignn.methods.fits import Fit
+
+ENDINGS = (".csv", ".parquet", ".xlsx")
+FEW = 200_000  # nodes up to which coverage by group is computed before predicting
+SPREADSHEET_HELP = "Put a quote before ids that a spreadsheet would take for formulas."
+FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
+"""What a cell begins with that spreadsheets compute; the last four are the wide forms of East Asia.
+The page's script (reports/assets/page.js) has the same rule."""
+
+
+def predict(
+    folder: Folder,
+    out: Annotated[
+        Path, typer.Option(help="Table to write (.csv, .parquet or .xlsx).", metavar="FILE")
+    ],
+    nodes: Annotated[Path | None, typer.Option(help="Another node table to predict on.")] = None,
+    edges: Annotated[Path | None, typer.Option(help="Its edge table.")] = None,
+    join: Annotated[
+        bool, typer.Option("--join", help="The new nodes join the graph of the fit.")
+    ] = False,
+    only: Annotated[
+        str | None, typer.Option(help="unlabelled (default), new (default of --join) or all nodes.")
+    ] = None,
+    confidence: Level = None,
+    all_levels: Annotated[
+        bool, typer.Option("--all-levels", help="Bounds of every fitted level, as lower_90 …")
+    ] = False,
+    parts: Annotated[
+        bool,
+        typer.Option("--parts", help="Also what part of the width is the model's own doubt."),
+    ] = False,
+    spreadsheet: Annotated[bool, typer.Option("--spreadsheet", help=SPREADSHEET_HELP)] = False,
+    as_json: Json = False,
+) -> None:
+    """Write id, prediction, lower and upper for the unlabelled nodes, or for all.
+
+    Without --nodes the graph of the fit is used; with --nodes (and --edges) another graph with the
+    same columns; with --join new nodes whose edges may lead to nodes of the fit. What 'evaluate'
+    warns of is printed too, and whether another graph's nodes look like those of the fit.
+
+    Ids are written as they came, under the name of your id column. Some, such as =1+1, are
+    formulas to a spreadsheet: use --spreadsheet, or .xlsx, where one is to open the table.
+
+    Example: qpignn predict model --out intervals.csv
+    """
+    wanted = only or ("new" if join else "unlabelled")
+    if wanted not in ("unlabelled", "all", *(["new"] if join else [])):
+        raise SettingError(f"--only: expected unlabelled or all, got {only!r}; new with --join")
+    if out.suffix.lower() not in ENDINGS:
+        raise SettingError(f"--out: expected a file ending in {', '.join(ENDINGS)}, got {out}")
+    if spreadsheet and out.suffix.lower() != ".csv":
+        raise SettingError(f"--spreadsheet goes with a .csv file, got {out}")
+    if nodes is None and edges is not None:
+        raise SettingError("--edges goes with --nodes: another graph needs both its tables")
+    if nodes is None and join:
+        raise SettingError("--join goes with --nodes: which nodes join the graph?")
+    if all_levels and (parts or confidence is not None):
+        raise SettingError("--all-levels excludes --parts and --confidence, which are of one level")
+    check_output(out, folder=False)
+    from qpignn.methods.fits import load_fit, read_like
+
+    fit = load_fit(folder)
+    data = fit.data if nodes is None else read_like(fit, nodes, edges, join=join)
+    if nodes is not None and edges is None:
+        say("no edges given: the new nodes are taken to have no neighbours")
+    asked = _asked(data, wanted)
+    print_findings(_warnings(fit, data, asked), err=True)
+    intervals = fit.model.predict_interval(data, confidence_level=confidence).select(asked)
+    if not len(intervals):
+        say("every node is labelled, so there is nothing to predict; use --only all")
+    frame = _all_levels(fit, data, asked) if all_levels else intervals.to_frame(parts=parts)
+    if out.suffix.lower() == ".csv":
+        frame = _without_formulas(frame) if spreadsheet else _telling_formulas(frame)
+    replace_file(out, _written(frame, out))
+    say(f"wrote {len(frame):,} intervals to {out}")
+    if as_json:
+        level = fit.model.levels_ if all_levels else intervals.confidence_level
+        print_json({"file": str(out), "intervals": len(frame), "confidence_level": level})
+
+
+def _asked(data: Data, wanted: str) -> Any:
+    import numpy as np
+
+    from qpignn.data.graph import labelled
+
+    if wanted == "all":
+        return np.ones(data.x.shape[0], dtype=bool)
+    return (data.new_mask if wanted == "new" else ~labelled(data)).numpy()
+
+
+def _warnings(fit: Fit, data: Data, asked: Any) -> list[Finding]:
+    """Return what speaks against relying on the intervals of some nodes.
+
+    Args:
+        fit: the model, with the graph it was fitted on.
+        data: the graph to predict on: the fit's own, another one, or the fit's with new nodes.
+        asked: boolean, the nodes that get an interval.
+    """
+    from qpignn.data.doubts import doubts, lonely_nodes
+    from qpignn.data.graph import given_nodes
+    from qpignn.diagnostics.findings import Finding, shift_findings
+    from qpignn.diagnostics.shift import graph_shift, label_shift
+
+    if data is fit.data:
+        doubtful = doubts(data, given_nodes(data))
+        found = shift_findings(label_shift(data))
+    else:
+        doubtful = lonely_nodes(data, asked)
+        found = shift_findings(graph_shift(fit.data, data))
+    if fit.data.x.shape[0] <= FEW:
+        found += [one for one in fit.model.diagnose(fit.data).findings if one.kind != "shift"]
+    else:
+        say("coverage by group is not looked at on so large a graph; see 'qpignn evaluate'")
+    warned = [one for one in found if one.severity == "warning"]
+    return [*(Finding("graph", "warning", text) for text in doubtful), *warned]
+
+
+def _all_levels(fit: Fit, data: Data, asked: Any) -> pd.DataFrame:
+    """Return one row per node: id, prediction, and the bounds of every level, widest last."""
+    import pandas as pd
+
+    frames = []
+    for level in fit.model.levels_:
+        found = fit.model.predict_interval(data, confidence_level=level).select(asked).to_frame()
+        name = f"{100 * level:g}"
+        frames.append(found.rename(columns={"lower": f"lower_{name}", "upper": f"upper_{name}"}))
+    bounds = [frame.iloc[:, 2:] for frame in frames]
+    return pd.concat([frames[-1].iloc[:, :2], *bounds], axis=1)
+
+
+def _is_formula(id: Any) -> bool:
+    """Whether a spreadsheet would compute an id: -5 is a number, -5+2 is not."""
+    return isinstance(id, str) and bool(FORMULA.match(id)) and isinstance(number(id), str)
+
+
+def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    name = frame.columns[0]
+    return frame.assign(**{name: [f"'{id}" if _is_formula(id) else id for id in frame[name]]})
+
+
+def _telling_formulas(frame: pd.DataFrame) -> pd.DataFrame:
+    found = [id for id in frame.iloc[:, 0] if _is_formula(id)]
+    if found:
+        say(
+            f"{len(found):,} ids look like formulas to a spreadsheet ({listed(found, 3)}); use "
+            f"--spreadsheet if one is to open the table"
+        )
+    return frame
+
+
+def _written(frame: pd.DataFrame, out: Path) -> bytes:
+    from qpignn.data.excel_table import to_excel
+    from qpignn.intervals import rounded_frame
+
+    suffix = out.suffix.lower()
+    if suffix == ".parquet":
+        return bytes(frame.to_parquet())
+    frame = rounded_frame(frame)
+    return to_excel(frame) if suffix == ".xlsx" else frame.to_csv(index=False).encode()

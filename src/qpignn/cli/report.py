@@ -1,0 +1,102 @@
+"""``qpignn report``: one page about a fitted model."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from qpignn.cli.output import (
+    Json,
+    check_output,
+    names,
+    print_json,
+    printable,
+    say,
+)
+from qpignn.errors import SettingError, listed
+
+if TYPE_CHECKING:
+    from qpignn.diagnostics.findings import Finding
+    from qpignn.methods.fits import Fit
+
+Level = Annotated[
+    float | None, typer.Option(help="Which of the fitted levels; default the highest.")
+]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder written by 'qpignn fit'.")]
+By = Annotated[
+    str, typer.Option(help="Columns of the node table to show coverage by, with commas.")
+]
+
+
+def report(
+    folder: Folder,
+    out: Annotated[
+        Path | None, typer.Option(help="The page; default DIR/report.html.", metavar="FILE")
+    ] = None,
+    by: By = "",
+    confidence: Level = None,
+    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
+    show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Write one HTML page that tells how far a fitted model can be trusted, and shows its nodes.
+
+    The page needs no network: mail it, or put it anywhere.
+
+    Example: qpignn report model --by region --open
+    """
+    from qpignn.methods.fits import PAGE, load_fit
+    from qpignn.reports.content import write_report
+
+    path = folder / PAGE if out is None else out
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise SettingError(f"--out: expected a file ending in .html, got {path}")
+    check_output(path, folder=False)
+    fit = load_fit(folder)
+    found = write_report(
+        fit.model,
+        fit.data,
+        path,
+        confidence_level=confidence,
+        by=_columns(fit, names(by)),
+        target=fit.origin.target,
+        title=title,
+    )
+    if as_json:
+        print_json({"file": str(path), **found.to_dict()})
+    else:
+        print_findings(found.findings)
+        typer.echo(f"wrote {path}")
+    if show and not webbrowser.open(path.absolute().as_uri()):
+        say(f"no browser could be started; open {path} yourself")
+
+
+def print_findings(findings: list[Finding], *, err: bool = False) -> None:
+    """Print findings in a line each, on stdout or stderr."""
+    for finding in findings:
+        typer.secho(
+            f"{finding.severity}: {printable(finding.text)}",
+            fg={"warning": "yellow", "good": "green"}.get(finding.severity),
+            err=err,
+        )
+
+
+def _columns(fit: Fit, wanted: list[str]) -> dict[str, Any] | list[str]:
+    """Return columns of the user's own table, or names of features where there is no table."""
+    if fit.table is None:
+        return wanted
+    if fit.origin.target in wanted:
+        raise SettingError(
+            f"--by: expected columns known before the target, got the target "
+            f"{fit.origin.target!r} itself; the report shows coverage by prediction anyway"
+        )
+    missing = [name for name in wanted if name not in fit.table]
+    if missing:
+        raise SettingError(
+            f"--by: expected columns of the node table, got {listed(missing)}; it has "
+            f"{listed(fit.table.columns, 12)}"
+        )
+    return {name: fit.table[name].to_numpy() for name in wanted}

@@ -1,0 +1,205 @@
+"""A sheet of an Excel workbook (.xlsx) as a table, and tables as workbooks."""
+
+from __future__ import annotations
+
+import zipfile
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from qpignn.data.table_file import BYTES_A_CELL, named_errors
+from qpignn.errors import ReadError, SettingError, listed
+from qpignn.room import free_memory
+
+EXCEL = (".xlsx", ".xlsm")
+MOST_CELLS = 16_384  # columns of a sheet
+MOST_ROWS = 1_048_576  # rows of a sheet
+
+
+@dataclass(frozen=True)
+class ExcelTable:
+    """One sheet of a workbook; its first row names the columns.
+
+    Attributes:
+        columns: their names.
+        sheet: the sheet's name.
+        frame: the whole sheet: a workbook cannot be read by pieces.
+    """
+
+    path: Path
+    columns: list[str]
+    sheet: str
+    frame: pd.DataFrame
+
+    @classmethod
+    def open(cls, path: Path, sheet: str | None = None, kind: str = "table") -> ExcelTable:
+        """Read a sheet.
+
+        Args:
+            path: the workbook.
+            sheet: its name; by default the only one, or the one called like what is looked for.
+            kind: what is looked for: ``node``, ``edge`` or ``table``.
+
+        Raises:
+            ReadError: if there is no such sheet, no header row, or too little memory.
+        """
+        openpyxl = _openpyxl()
+        with named_errors(path):
+            _check_size(path)
+            try:
+                book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+            except (zipfile.BadZipFile, KeyError) as error:
+                raise ReadError(f"expected an Excel workbook, got another file: {error}") from error
+            try:
+                name = _sheet(book.sheetnames, sheet, kind)
+                rows = _rows(book[name])
+            finally:
+                book.close()
+            frame = _frame(rows, name)
+        return cls(path, list(frame.columns), name, frame)
+
+    def read(self) -> pd.DataFrame:
+        """Return the whole sheet."""
+        return self.frame
+
+
+def _openpyxl() -> Any:
+    try:
+        import openpyxl
+    except ImportError as error:
+        raise SettingError(
+            'Excel files need the extra "excel": pip install "qpignn[excel]"; or save the sheet as '
+            "CSV"
+        ) from error
+    return openpyxl
+
+
+def _check_size(path: Path) -> None:
+    """Raise where a workbook unpacks to more than there is memory for: a small one may."""
+    try:
+        with zipfile.ZipFile(path) as packed:
+            size = sum(part.file_size for part in packed.infolist())
+    except zipfile.BadZipFile as error:
+        raise ReadError(f"expected an Excel workbook, got another file ({error})") from error
+    most = free_memory() // 4
+    if size > most:
+        raise ReadError(
+            f"expected a workbook that fits into memory, got {size:,} bytes when unpacked; save it "
+            f"as CSV or Parquet"
+        )
+
+
+def _rows(sheet: Any) -> list[list[Any]]:
+    """Return the rows of a sheet that hold something.
+
+    What the sheet says of its own size is not believed; cells are counted as they are read.
+    """
+    sheet.reset_dimensions()
+    most, cells, rows = free_memory() // (4 * BYTES_A_CELL), 0, []
+    for row in sheet.iter_rows(values_only=True):
+        used = _used(row)
+        cells += used
+        if cells > most:
+            raise ReadError(f"expected a sheet that fits into memory, got more than {most:,} cells")
+        if used:
+            rows.append(list(row[:used]))
+    return rows
+
+
+def _sheet(names: list[str], wanted: str | None, kind: str) -> str:
+    option = f"{kind}_sheet=... (--{kind}-sheet)"
+    if wanted is not None:
+        if wanted not in names:
+            raise ReadError(f"expected a sheet called {wanted!r}, got {listed(names, 12)}")
+        return wanted
+    if not names:
+        raise ReadError("expected a workbook with a sheet, got none")
+    called = [name for name in names if name.strip().lower() in (kind, f"{kind}s")]
+    if len(called) == 1:
+        return called[0]
+    if len(names) > 1:
+        raise ReadError(
+            f"expected a workbook with one sheet, or one called {kind}s, got "
+            f"{listed(names, 12)}; name the sheet with {option}"
+        )
+    return names[0]
+
+
+def _frame(rows: list[list[Any]], sheet: str) -> pd.DataFrame:
+    if not rows:
+        raise ReadError(f"sheet {sheet!r}: expected a header row with column names, got no cells")
+    width = max(len(row) for row in rows)
+    if len(rows[0]) < width and sum(cell is not None for cell in rows[0]) <= 1:
+        raise ReadError(
+            f"sheet {sheet!r}: expected column names in the first row, got "
+            f"{listed(rows[0][:1])} above rows of {width} columns: it looks like a title; delete "
+            f"the rows above the column names"
+        )
+    names = ["" if cell is None else str(cell).strip() for cell in rows[0][:width]]
+    names += [""] * (width - len(names))
+    if "" in names:
+        raise ReadError(
+            f"sheet {sheet!r}: expected a name for every column, got none for column "
+            f"{names.index('') + 1}"
+        )
+    again = sorted(name for name, count in Counter(names).items() if count > 1)
+    if again:
+        raise ReadError(
+            f"sheet {sheet!r}: expected each column once, got repeated: {listed(again)}"
+        )
+    body = [[*row[:width], *[None] * (width - len(row))] for row in rows[1:]]
+    return pd.DataFrame(body, columns=names).infer_objects()
+
+
+def _used(row: Sequence[Any]) -> int:
+    """Return how many cells of a row there are up to the last that holds something."""
+    return max((i + 1 for i, cell in enumerate(row) if cell is not None), default=0)
+
+
+def to_excel(frame: pd.DataFrame) -> bytes:
+    """Return a table as the bytes of a workbook.
+
+    Text stays text: what begins with ``=`` is not computed.
+
+    Raises:
+        SettingError: if openpyxl is not installed, or a sheet cannot hold so many rows.
+    """
+    openpyxl = _openpyxl()
+    if len(frame) >= MOST_ROWS or frame.shape[1] > MOST_CELLS:
+        raise SettingError(
+            f"--out: expected at most {MOST_ROWS - 1:,} rows for an Excel sheet, got "
+            f"{len(frame):,}; write .csv or .parquet"
+        )
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.utils.exceptions import IllegalCharacterError
+
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet("intervals")
+
+    def cell(value: Any) -> Any:
+        plain = value.item() if hasattr(value, "item") else value
+        if isinstance(plain, float) and not abs(plain) < float("inf"):
+            return str(plain)
+        if not isinstance(plain, str):
+            return plain if isinstance(plain, int | float | bool) else str(plain)
+        made = WriteOnlyCell(sheet, value=plain)
+        made.data_type = "s"  # not "f": a formula
+        return made
+
+    try:
+        sheet.append([cell(str(name)) for name in frame.columns])
+        for row in frame.itertuples(index=False):
+            sheet.append([cell(value) for value in row])
+    except IllegalCharacterError as error:
+        raise SettingError(
+            f"--out: expected text that an Excel sheet can hold, got control characters ({error}); "
+            f"write .csv or .parquet"
+        ) from error
+    content = BytesIO()
+    book.save(content)
+    return content.getvalue()

@@ -1,0 +1,232 @@
+"""Node ids: which column holds them, and how an id of one table is found in another."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from qpignn.errors import GraphError, listed, one_of
+
+ID_NAMES = ("id", "node_id", "nodeid", "node")
+"""Names of an id column, in the order they are looked for, whatever their case."""
+END_NAMES = (
+    *(("from", "to"), ("source", "target"), ("src", "dst"), ("u", "v"), ("i", "j")),
+    *(("origin", "destination"), ("head", "tail")),
+    *(("from_id", "to_id"), ("source_id", "target_id"), ("from_node", "to_node")),
+    *(("node1", "node2"), ("node_1", "node_2"), ("id1", "id2"), ("id_1", "id_2")),
+)
+"""Names of an edge table's two id columns, in the order they are looked for, in any case."""
+MATCHES = ("exact", "number", "caseless")
+"""How ids of the edge table are compared with those of the node table."""
+CAUSES = {
+    "number": "they differ in leading zeros or in a decimal point; compare them as numbers",
+    "caseless": "they differ in upper and lower case or in spaces; compare them without these",
+}
+INTEGER = re.compile(r"-?(?:0|[1-9]\d*)")
+NUMBER = re.compile(r"\s*([+-]?)0*(\d+?)(?:\.(\d*?)0*)?\s*")
+SHOWN_CANDIDATES = 6
+
+Positions = npt.NDArray[np.int64]
+
+
+def same_name(name: object) -> str:
+    """Return a column name without case, with spaces and hyphens as underscores."""
+    return re.sub(r"[\s\-]+", "_", str(name).strip().lower())
+
+
+def find_column(columns: Sequence[Any], known: Sequence[str]) -> Any | None:
+    """Return the first column that bears one of the known names, or None.
+
+    A name that is spelled exactly as known comes before one that differs in case.
+
+    Raises:
+        GraphError: if two columns differ in case only and neither is spelled exactly.
+    """
+    for name in known:
+        if name in columns:
+            return name
+        alike = [column for column in columns if same_name(column) == name]
+        if len(alike) > 1:
+            raise GraphError(
+                f"expected one column called {name!r}, got {listed(alike)}; rename all but one"
+            )
+        if alike:
+            return alike[0]
+    return None
+
+
+def known_ends(columns: Sequence[Any]) -> tuple[Any, Any] | None:
+    """Return the columns that are named as an edge's two ends, or None."""
+    for first, second in END_NAMES:
+        found = find_column(columns, [first]), find_column(columns, [second])
+        if found[0] is not None and found[1] is not None:
+            return found
+    return None
+
+
+def id_column(nodes: pd.DataFrame, id: str | None, ends: Sequence[Any] = ()) -> Any | None:
+    """Return the name of a node table's id column; None where the index holds the ids.
+
+    Args:
+        nodes: the node table.
+        id: the column the user named, if any.
+        ends: some ids from the edge table, to tell which columns may be meant.
+
+    Raises:
+        GraphError: if no column is named, none is called ``id`` or the like, and the index is
+            unnamed and of integers: row numbers are no ids.
+    """
+    if id is not None:
+        return id
+    found = find_column([*nodes.columns], ID_NAMES)
+    if found is not None:
+        return found
+    if nodes.index.name is not None or not pd.api.types.is_integer_dtype(nodes.index):
+        return None
+    raise GraphError(
+        f"the node table: expected a column of node ids called {listed(ID_NAMES)}, got "
+        f"{listed(nodes.columns, 12)}; {_candidates(nodes, ends)}"
+    )
+
+
+def _candidates(nodes: pd.DataFrame, ends: Sequence[Any]) -> str:
+    """Advise on columns with another value in every row, those with the edges' ids first."""
+    unique = [name for name in nodes.columns if _may_be_ids(nodes[name])]
+    holds = [name for name in unique if len(ends) and nodes[name].isin(ends).any()]
+    likely = [*holds, *(name for name in unique if name not in holds)]
+    if not likely:
+        return "none of them has another value in every row; add a column of ids"
+    return (
+        f"name it with id=... (--id on the command line); those with another value in every row "
+        f"are {listed(likely, SHOWN_CANDIDATES)}"
+    )
+
+
+def _may_be_ids(column: pd.Series[Any]) -> bool:
+    if pd.api.types.is_float_dtype(column) and not (column % 1 == 0).all():
+        return False
+    try:
+        return bool(column.notna().all() and column.is_unique)
+    except TypeError:  # lists, dictionaries
+        return False
+
+
+def check_ids(ids: pd.Index, nodes: int) -> None:
+    """Raise unless there is one id per node, none blank and none twice."""
+    if len(ids) != nodes:
+        raise GraphError(f"node_id: expected {nodes} ids, one per node, got {len(ids)}")
+    if ids.hasnans:
+        rows = np.flatnonzero(ids.isna()) + 1
+        raise GraphError(f"expected an id for every node, got blank ids in rows {listed(rows)}")
+    if pd.api.types.is_object_dtype(ids):
+        _check_hashable(ids)
+    if not ids.is_unique:
+        again = ids[ids.duplicated()].unique()
+        raise GraphError(f"expected each node id once, got repeated: {listed(again)}")
+
+
+def _check_hashable(ids: pd.Index) -> None:
+    try:
+        set(ids)
+    except TypeError as error:  # lists, dictionaries
+        raise GraphError(
+            f"expected ids that can be compared (numbers, text, tuples), got {listed(ids[:1])}; "
+            f"turn them into text"
+        ) from error
+
+
+class NodeIndex:
+    """Finds node ids by value.
+
+    Args:
+        ids: the node table's ids, each once.
+        match: ``exact`` finds equal ids, and an integer by its decimal text (7 by ``"7"``) or the
+            reverse. ``number`` compares ids as numbers where they are (``"007"``, ``"7"`` and 7.0
+            are one id). ``caseless`` compares them as text without case and surrounding spaces.
+
+    Raises:
+        GraphError: if two ids of the node table are one when compared that way.
+        UnknownNameError: if ``match`` is none of these.
+    """
+
+    def __init__(self, ids: pd.Index, match: str = "exact") -> None:
+        one_of("way to match ids", match, MATCHES)
+        self.ids, self.match = ids, match
+        self._keys = ids if match == "exact" else _keys(ids, KEYS[match])
+        if not self._keys.is_unique:
+            twice = self._keys.duplicated(keep=False)
+            raise GraphError(
+                f"match_ids={match!r}: expected node ids that stay different, got "
+                f"{listed(ids[twice])}, which become one; compare them exactly"
+            )
+
+    def positions(self, values: Any) -> Positions:
+        """Return the positions of some ids among the nodes; −1 for those that are not there."""
+        wanted: pd.Index = pd.Index(values, tupleize_cols=False)
+        if self.match != "exact":
+            return self._keys.get_indexer(_keys(wanted, KEYS[self.match])).astype(np.int64)
+        found: Positions = self.ids.get_indexer(wanted).astype(np.int64)
+        missing = np.flatnonzero(found < 0)
+        if len(missing) and (other := _other_type(self.ids, wanted[missing])) is not None:
+            found[missing] = self.ids.get_indexer(other)
+        return found
+
+    def explain(self, unknown: pd.Index) -> str:
+        """Say why ids are not found, and what to do."""
+        some = unknown[:1000]
+        for match, cause in CAUSES.items() if self.match == "exact" else ():
+            key = KEYS[match]
+            known = {key(value): value for value in reversed(self.ids)}
+            if all(key(value) in known for value in some):
+                there = known[key(some[0])]
+                return (
+                    f"; {listed(some[:1])} is there as {listed([there])}: {cause} with "
+                    f"match_ids={match!r} (--match-ids {match})"
+                )
+        kinds = {type(self.ids[0]).__name__, type(unknown[0]).__name__}
+        types = f" (ids are of different types: {' and '.join(sorted(kinds))})" * (len(kinds) > 1)
+        return (
+            f"{types}; node ids look like {listed(self.ids[:2])}; add those nodes or drop those "
+            f"edges, or name the right columns with id=... and edge_ends=... (--id, --edge-ends)"
+        )
+
+
+def _other_type(ids: pd.Index, wanted: pd.Index) -> pd.Index | None:
+    """Return integers for decimal text, or text for integers, as the node ids are."""
+    if all(isinstance(one, int | np.integer) for one in ids[:1000]):
+        texts = [isinstance(one, str) and bool(INTEGER.fullmatch(one.strip())) for one in wanted]
+        if not any(texts):
+            return None
+        whole = [int(one) if text else None for one, text in zip(wanted, texts, strict=True)]
+        return pd.Index(whole, dtype=object)
+    numbers = [isinstance(one, int | np.integer) and not isinstance(one, bool) for one in wanted]
+    if any(numbers) and any(isinstance(one, str) for one in ids[:1000]):
+        words = [str(one) if number else None for one, number in zip(wanted, numbers, strict=True)]
+        return pd.Index(words, dtype=object)
+    return None
+
+
+def _as_number(value: Any) -> Any:
+    """Return one spelling for all of a number's: 7 for 007, 7.0 and +7."""
+    found = NUMBER.fullmatch(str(value))
+    if found is None:
+        return value
+    sign, whole, rest = found.groups()
+    text = f"{whole}.{rest}" if rest else whole
+    return f"-{text}" if sign == "-" and text != "0" else text
+
+
+def _caseless(value: Any) -> Any:
+    return str(value).strip().casefold()
+
+
+KEYS: dict[str, Callable[[Any], Any]] = {"number": _as_number, "caseless": _caseless}
+
+
+def _keys(ids: pd.Index, key: Callable[[Any], Any]) -> pd.Index:
+    return pd.Index([key(value) for value in ids], dtype=object, tupleize_cols=False)

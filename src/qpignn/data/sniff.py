@@ -1,0 +1,180 @@
+"""How a text file is written: its encoding, delimiter and decimal sign, seen in its first lines."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from typing import IO
+
+from qpignn.data.table_file import check_unpacked
+from qpignn.errors import ReadError, brief, count_of, listed
+
+DELIMITERS = ",;\t|"
+DECIMALS = (".", ",")
+THOUSANDS = (",", ".", " ", "'", "’", "\u00a0", "\u202f")
+SAMPLE_ROWS = 200
+SAMPLE = 1 << 18  # characters looked at, at most
+LONGEST_HEADER = 1 << 24
+MARKS = {b"\xff\xfe": "utf-16", b"\xfe\xff": "utf-16", b"\xef\xbb\xbf": "utf-8-sig"}
+"""Byte-order marks, and the encodings they belong to."""
+OTHERS = {
+    b"PK\x03\x04": "an Excel workbook or a zip archive; rename it to .xlsx, or unpack it",
+    b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls); save it as .xlsx or CSV",
+    b"PAR1": "Parquet; rename it to .parquet",
+    b"\x1f\x8b": "gzip; rename it to .csv.gz",
+    b"{": "JSON; save it as CSV, for instance with pandas: pd.read_json(...).to_csv(...)",
+    b"[": "JSON; save it as CSV, for instance with pandas: pd.read_json(...).to_csv(...)",
+    b"<": "HTML or XML; save it as CSV",
+}
+"""What begins so is no table of text, whatever the file is called."""
+DECIMAL_COMMA = re.compile(r"[+-]?(?:\d*,\d{1,2}|0,\d+|\d{4,},\d+|\d+,\d{4,})(?:[eE][+-]?\d+)?")
+DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
+LEADING_ZEROS = re.compile(r"0\d+")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a text file is written.
+
+    Attributes:
+        encoding: as Python names it.
+        delimiter: what stands between columns.
+        decimal: ``.`` or ``,``.
+        zeros: columns of digits some of which begin with a zero, as codes do, each with an
+            example.
+    """
+
+    encoding: str
+    delimiter: str
+    decimal: str
+    zeros: dict[str, str] = field(default_factory=dict)
+
+
+def sniff(path: Path, *, encoding: str, decimal: str, thousands: str | None) -> Layout:
+    """Look at the first lines of a text file.
+
+    Args:
+        path: the file, maybe gzipped.
+        encoding: what the user says it is; a byte-order mark of UTF-16 overrules UTF-8.
+        decimal: ``.``, ``,`` or ``auto``: a comma where columns are separated by another sign and
+            numbers are written so. A file whose columns are separated by the comma that was asked
+            for has it only if quoted numbers are written so.
+        thousands: the sign that groups digits, where the user says so.
+
+    Raises:
+        ReadError: if it is no table of text, or has no header line.
+    """
+    _check_signs(decimal, thousands)
+    encoding = _encoding(path, encoding)
+    with _opened(path, encoding) as file:
+        header = file.readline(LONGEST_HEADER)
+        if len(header) == LONGEST_HEADER:
+            raise ReadError("expected a header line with column names, got a line without end")
+        if header.count('"') % 2:  # a name that goes on in the next line
+            check_unpacked(path)
+        rest = file.read(SAMPLE)
+    lines = (header + rest).splitlines(keepends=True)
+    if len(rest) == SAMPLE:
+        lines = lines[:-1] or lines  # the last line may be cut
+    delimiter = _delimiter(lines)
+    rows = _rows(lines, delimiter)
+    names = [name.strip() for name in rows[0]] if rows else []
+    _check_title(names, rows[1:])
+    columns = list(zip(*(row for row in rows[1:] if len(row) == len(names)), strict=True))
+    cells = [[cell.strip() for cell in column if cell.strip()] for column in columns]
+    if decimal == delimiter or (decimal == "auto" and delimiter != ","):
+        decimal = _decimal([cell for column in cells for cell in column], thousands)
+    elif decimal == "auto":
+        decimal = "," if thousands == "." else "."
+    zeros = {}
+    for name, digits in zip(names, cells, strict=False):
+        coded = next((cell for cell in digits if LEADING_ZEROS.fullmatch(cell)), None)
+        if coded is not None and all(cell.isdigit() for cell in digits):
+            zeros[name] = coded
+    return Layout(encoding, delimiter, decimal, zeros)
+
+
+def _rows(lines: list[str], delimiter: str) -> list[list[str]]:
+    try:
+        rows = csv.reader(lines, delimiter=delimiter)
+        return [row for row in islice(rows, SAMPLE_ROWS) if row]
+    except csv.Error:  # a cell longer than Python's own reader takes
+        return []
+
+
+def _check_signs(decimal: str, thousands: str | None) -> None:
+    if decimal not in (*DECIMALS, "auto"):
+        raise ReadError(f"decimal: expected '.', ',' or 'auto', got {brief(decimal)}")
+    if thousands is not None and (thousands not in THOUSANDS or thousands == decimal):
+        raise ReadError(
+            f"thousands: expected the sign between groups of three digits, such as ',' or '.', and "
+            f"another than the decimal sign {decimal!r}, got {brief(thousands)}"
+        )
+
+
+def _encoding(path: Path, encoding: str) -> str:
+    if not isinstance(encoding, str):
+        raise ReadError(f"encoding: expected a name such as 'utf-8', got {brief(encoding)}")
+    opener = gzip.open if path.suffix.lower() == ".gz" else open
+    with opener(path, "rb") as file:
+        start = bytes(file.read(1024))
+    marked = next((name for mark, name in MARKS.items() if start.startswith(mark)), None)
+    if encoding.lower().replace("_", "-") not in ("utf-8", "utf8"):
+        return encoding
+    if marked is None:
+        shown = start.lstrip()
+        other = next((what for mark, what in OTHERS.items() if shown.startswith(mark)), None)
+        if other is not None:
+            raise ReadError(f"expected a table of text, got {other}")
+        if b"\0" in start:
+            raise ReadError(
+                "expected text in utf-8, got zero bytes, as in UTF-16; pass its encoding, such as "
+                "encoding='utf-16-le' (--encoding utf-16-le)"
+            )
+    return marked or "utf-8-sig"
+
+
+def _opened(path: Path, encoding: str) -> IO[str]:
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rt", encoding=encoding, newline="")
+    return path.open("rt", encoding=encoding, newline="")
+
+
+def _delimiter(lines: list[str]) -> str:
+    """Return what separates columns: the sign that is most frequent in the header line.
+
+    Where the header has none of them, as a title has none, the lines below decide.
+    """
+    header = max(DELIMITERS, key=lines[0].count) if lines else ","
+    if not lines or lines[0].count(header):
+        return header
+    below = Counter("".join(lines[1:20]))
+    return max(DELIMITERS, key=lambda sign: below[sign])
+
+
+def _check_title(names: list[str], rows: list[list[str]]) -> None:
+    """Raise where the first line is a title above the header line."""
+    if not rows:
+        return
+    usual, count = Counter(len(row) for row in rows).most_common(1)[0]
+    named = [name for name in names if name]
+    title = len(named) <= 1 < usual and 2 * count > len(rows)
+    if title:
+        below = next(row for row in rows if len(row) == usual)
+        raise ReadError(
+            f"expected column names in the first line, got {listed(named) or 'nothing'} above "
+            f"lines of {count_of(usual, 'column')} ({listed(below, 3)}): it looks like a title; "
+            f"delete the lines above the column names"
+        )
+
+
+def _decimal(cells: list[str], thousands: str | None) -> str:
+    if thousands in DECIMALS:
+        return "," if thousands == "." else "."
+    comma = any(DECIMAL_COMMA.fullmatch(cell) for cell in cells)
+    return "," if comma and not any(DECIMAL_POINT.fullmatch(cell) for cell in cells) else "."

@@ -1,0 +1,90 @@
+"""What readers of table files share: errors that name the file, and limits on memory."""
+
+from __future__ import annotations
+
+import gzip
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from qpignn.errors import ReadError, near_names
+from qpignn.room import free_memory
+
+BLOCK = 1 << 20  # bytes read at once
+BYTES_A_CELL = 200
+"""What a cell of a table may take in memory while it is read."""
+MOST_ROWS = 1 << 19
+MOST_PACKED = 1032  # how many bytes one byte of gzip can stand for
+
+Progress = Callable[[int], None]
+"""Called with the number of rows done."""
+
+
+def check_file(path: Path) -> None:
+    """Raise where there is no file."""
+    try:
+        if path.is_file():
+            return
+        there = path.parent.iterdir() if path.parent.is_dir() else ()
+        hint = near_names(path.name, (one.name for one in there if one.is_file()))
+        got = "a folder" if path.is_dir() else "nothing"
+    except OSError as error:  # a folder that may not be looked into, a name that is too long
+        hint, got = "", str(error.strerror)
+    raise ReadError(f"{path}: expected a file, got {got}{hint}")
+
+
+def check_unpacked(path: Path) -> None:
+    """Raise where a gzipped file holds more text than there is memory for: a small one may."""
+    most = free_memory() // 4  # text takes some times its size while it is read
+    if path.suffix.lower() != ".gz" or path.stat().st_size * MOST_PACKED <= most:
+        return
+    size = 0
+    with gzip.open(path, "rb") as file:
+        while block := file.read(BLOCK):
+            size += len(block)
+            if size > most:
+                raise ReadError(
+                    f"expected a file that fits into memory, got more than {most:,} bytes when "
+                    f"unpacked; 'qpignn convert' reads tables by pieces"
+                )
+
+
+def piece_rows(memory: int, cells: int) -> int:
+    """Return how many rows of so many cells may be read at once."""
+    return max(1, min(MOST_ROWS, memory // (BYTES_A_CELL * max(cells, 1))))
+
+
+@contextmanager
+def named_errors(path: Path, encoding: str = "utf-8") -> Iterator[None]:
+    """Turn what pandas, Arrow and openpyxl raise over a file into errors that name it."""
+    import pandas as pd
+    import pyarrow as pa
+
+    try:
+        yield
+    except UnicodeDecodeError as error:
+        raise ReadError(
+            f"{path}: expected text in {encoding.removesuffix('-sig')}, got bytes that are not (at "
+            f"position {error.start}); save it as UTF-8 or pass its encoding, such as "
+            f"encoding='latin-1' (--encoding latin-1)"
+        ) from error
+    except LookupError as error:
+        if isinstance(error, KeyError | IndexError):  # what a description names is not there
+            raise ReadError(f"{path}: cannot be read as a table: no {error}") from error
+        raise ReadError(f"{path}: {error}; a common one is encoding='utf-8'") from error
+    except pd.errors.EmptyDataError as error:
+        raise ReadError(
+            f"{path}: expected a header line with column names, got no columns"
+        ) from error
+    except ReadError as error:
+        raise ReadError(f"{path}: {error}") from error
+    except pd.errors.ParserWarning as error:
+        raise ReadError(
+            f"{path}: expected rows as long as the header line, got longer ones"
+        ) from error
+    except (
+        *(ValueError, TypeError, AttributeError),  # a damaged description of columns
+        *(OSError, EOFError, zlib.error, pa.ArrowException),
+    ) as error:
+        raise ReadError(f"{path}: cannot be read as a table: {error}") from error

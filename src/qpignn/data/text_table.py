@@ -1,0 +1,247 @@
+"""A CSV or TSV file as a table: whole, or by pieces of rows that need not all fit into memory.
+
+A piece of a text file can mislead: a column of digits may be text further down. So text is looked
+through once before its columns get types, those the whole file at once would give them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from qpignn.data.parquet_table import ParquetTable
+from qpignn.data.sniff import Layout, sniff
+from qpignn.data.table_file import BLOCK, Progress, check_unpacked, named_errors
+from qpignn.errors import ReadError, listed
+
+BLANKS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A"]
+TRUTHS = "truth values and blanks"
+TYPES = {"int": "int64", "float": "float64", "bool": "bool", "text": str}
+ARROW = {
+    "int": pa.int64(),
+    "float": pa.float64(),
+    "bool": pa.bool_(),
+    TRUTHS: pa.bool_(),
+    "text": pa.large_string(),
+}
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A CSV or TSV file (maybe gzipped), by pieces of rows.
+
+    Attributes:
+        columns: the names in its header line.
+        kept: those kept as text.
+        layout: how it is written.
+        thousands: the sign that groups digits, if there is one.
+        form: what pandas must know to read it.
+    """
+
+    path: Path
+    columns: list[str]
+    kept: frozenset[str]
+    layout: Layout
+    thousands: str | None
+    form: dict[str, Any]
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        *,
+        encoding: str = "utf-8",
+        decimal: str = "auto",
+        thousands: str | None = None,
+    ) -> TextTable:
+        """Look at a file's first lines.
+
+        Raises:
+            ReadError: if it is no table of text with a header line.
+        """
+        with named_errors(path, str(encoding)):
+            layout = sniff(path, encoding=encoding, decimal=decimal, thousands=thousands)
+            form: dict[str, Any] = {
+                "encoding": layout.encoding,
+                "sep": layout.delimiter,
+                "keep_default_na": False,
+            }
+            first = pd.read_csv(path, nrows=1, header=None, dtype=str, **form)
+            columns = [str(name).strip() for name in first.iloc[0]]
+            _check_names(columns)
+        form |= {
+            "header": 0,
+            "names": columns,
+            "na_values": dict.fromkeys(columns, BLANKS),
+            "decimal": layout.decimal,
+            "index_col": False,
+            "low_memory": False,
+        }
+        return cls(path, columns, frozenset(), layout, thousands, form)
+
+    def keeping_text(self, columns: Iterable[str]) -> TextTable:
+        """Return the table with some columns kept as text, where only nothing is a blank."""
+        kept = self.kept | (set(columns) & set(self.columns))
+        blanks = {name: [""] if name in kept else BLANKS for name in self.columns}
+        return replace(self, kept=kept, form={**self.form, "na_values": blanks})
+
+    def read(self) -> pd.DataFrame:
+        """Read the whole file."""
+        types: Any = dict.fromkeys(self.kept, str)
+        with named_errors(self.path, self.form["encoding"]), warnings.catch_warnings():
+            check_unpacked(self.path)
+            warnings.simplefilter("error", pd.errors.ParserWarning)  # longer rows would lose data
+            whole: pd.DataFrame = pd.read_csv(self.path, dtype=types, **self.form)
+        whole = self._cleaned(whole)
+        whole.attrs |= {"zeros": self.layout.zeros, "decimal": self.layout.decimal}
+        return whole
+
+    def _cleaned(self, frame: pd.DataFrame) -> pd.DataFrame:
+        """Return a table without spaces around text that is kept, and with grouped digits read."""
+        for name in self.kept & set(frame.columns):
+            frame[name] = frame[name].str.strip()
+        if self.thousands is not None:
+            grouped = _grouped_numbers(self.thousands, self.layout.decimal)
+            for name in set(frame.columns) - self.kept:
+                if not pd.api.types.is_numeric_dtype(frame[name]):
+                    frame[name] = _ungrouped(frame[name], grouped, self.thousands)
+        return frame
+
+    def most_rows(self) -> int:
+        """Return a number of rows that the file does not exceed: its lines below the header."""
+        opener = gzip.open if self.path.suffix.lower() == ".gz" else open
+        ends, last = {b"\n": 0, b"\r": 0}, b""
+        with named_errors(self.path), opener(self.path, "rb") as file:
+            while block := file.read(BLOCK):
+                for end in ends:
+                    ends[end] += block.count(end)
+                last = block[-1:]
+        return max(1, max(ends.values()) - (last in ends))
+
+    def pieces(
+        self,
+        rows: int,
+        columns: Sequence[str] | None = None,
+        kinds: dict[str, str] | None = None,
+    ) -> Iterator[pd.DataFrame]:
+        """Read so many rows at once.
+
+        Args:
+            rows: how many.
+            columns: which columns; default all.
+            kinds: their types, as :meth:`kinds` found them; by default each piece tells its own.
+        """
+        types: dict[str, Any] = {
+            name: TYPES[kind] for name, kind in (kinds or {}).items() if kind in TYPES
+        }
+        types |= dict.fromkeys(self.kept, str)
+        chosen = list(self.columns if columns is None else columns)
+        # rows longer than the header are noticed only where all columns are read
+        read: dict[str, Any] = {"usecols": chosen} if kinds is not None else {}
+        with (
+            named_errors(self.path, self.form["encoding"]),
+            pd.read_csv(self.path, dtype=types, chunksize=rows, **read, **self.form) as reader,
+        ):
+            while (piece := _next_piece(reader)) is not None:
+                piece = self._cleaned(piece[chosen].reset_index(drop=True))
+                if len(piece):
+                    yield piece
+
+    def kinds(self, rows: int, told: Progress) -> tuple[dict[str, str], int]:
+        """Look the file through for the type each column has as a whole, and count its rows."""
+        found: dict[str, set[str]] = {name: set() for name in self.columns}
+        done = 0
+        for piece in self.pieces(rows):
+            for name in self.columns:
+                found[name].add("text" if name in self.kept else _kind(piece[name]))
+            done += len(piece)
+            told(done)
+        return {name: _common(kinds) for name, kinds in found.items()}, done
+
+    def as_parquet(
+        self, out: Path, rows: int, columns: Sequence[str], told: Progress
+    ) -> ParquetTable:
+        """Write columns as Parquet, typed as if the whole file were read at once.
+
+        ``told`` hears of every row twice: the file is looked through before it is written.
+        """
+        kinds, count = self.kinds(rows, told)
+        schema = pa.schema([(name, ARROW[kinds[name]]) for name in columns])
+        truths = frozenset(name for name in columns if kinds[name] == TRUTHS)
+        written = 0
+        with pq.ParquetWriter(out, schema) as writer:
+            for piece in self.pieces(rows, columns, kinds):
+                for name in truths:
+                    values = piece[name].astype(object)
+                    piece[name] = values.where(values.notna(), None)
+                writer.write_table(pa.Table.from_pandas(piece, schema, preserve_index=False))
+                written += len(piece)
+                told(count + written)
+        return ParquetTable(out, list(columns), written, truths)
+
+
+def _next_piece(reader: Any) -> pd.DataFrame | None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", pd.errors.ParserWarning)  # longer rows would lose data
+        piece: pd.DataFrame | None = next(reader, None)
+    return piece
+
+
+def _kind(column: pd.Series[Any]) -> str:
+    """Say what a piece of a column looks like."""
+    types = pd.api.types
+    if bool(column.isna().all()):
+        return "blank"
+    if types.is_bool_dtype(column):
+        return "bool"
+    if types.is_float_dtype(column):
+        return "float"
+    if types.is_signed_integer_dtype(column):
+        return "int"
+    return TRUTHS if types.infer_dtype(column, skipna=True) == "boolean" else "text"
+
+
+def _common(kinds: set[str]) -> str:
+    """Say what a column is as a whole, from what its pieces look like."""
+    real = kinds - {"blank"}
+    if real <= {"int", "float"}:
+        return "int" if kinds == {"int"} else "float"
+    if real <= {"bool", TRUTHS}:
+        return "bool" if kinds == {"bool"} else TRUTHS
+    return "text"
+
+
+def _grouped_numbers(thousands: str, decimal: str) -> re.Pattern[str]:
+    """Return the pattern of a number whose digits stand in groups of three, or in no groups."""
+    sign, point = re.escape(thousands), re.escape(decimal)
+    return re.compile(rf"[+-]?(?:\d{{1,3}}(?:{sign}\d{{3}})+|\d+)(?:{point}\d*)?")
+
+
+def _ungrouped(column: pd.Series[Any], grouped: re.Pattern[str], thousands: str) -> pd.Series[Any]:
+    """Return a column of text as numbers if all of it is numbers, else as it is."""
+    text = column.dropna().astype(str).str.strip()
+    if not len(text) or not text.map(lambda one: grouped.fullmatch(one) is not None).all():
+        return column
+    plain = text.str.replace(thousands, "", regex=False).str.replace(",", ".", regex=False)
+    return plain.astype("float64").reindex(column.index)
+
+
+def _check_names(columns: list[str]) -> None:
+    again = sorted(name for name, count in Counter(columns).items() if count > 1)
+    if again:
+        raise ReadError(f"expected each column name once, got repeated: {listed(again)}")
+    if "" in columns:
+        raise ReadError(
+            f"expected a name for every column, got none for column {columns.index('') + 1}; was "
+            f"the file written with its row index? Leave it out (pandas: index=False)"
+        )

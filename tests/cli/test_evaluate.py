@@ -1,0 +1,95 @@
+"""Evaluating on held-out nodes, on labels that became known since, and on another graph."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from qpignn.methods.fits import load_fit
+
+Run = Callable[..., Any]
+
+
+@pytest.fixture
+def world(qpignn: Run, tmp_path: Path) -> tuple[Path, pd.DataFrame]:
+    """A model fitted with 60 targets blank, and the table with all of them."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    ids = [f"n{i}" for i in range(300)]
+    truth = pd.DataFrame({"node": ids, "x": x, "rate": 2 * x + 0.3 * rng.normal(size=300)})
+    truth.assign(rate=truth["rate"].where(truth.index % 5 != 0)).to_csv(
+        tmp_path / "nodes.csv", index=False
+    )
+    edges = pd.DataFrame({"from": ids, "to": [*ids[1:], ids[0]]})
+    edges.to_csv(tmp_path / "edges.csv", index=False)
+    files = ("--nodes", tmp_path / "nodes.csv", "--edges", tmp_path / "edges.csv")
+    done = qpignn("fit", *files, "--target", "rate", "--epochs", 60, "--out", tmp_path / "model")
+    assert done.code == 0, done.err
+    assert "  ids: column node" in done.err
+    return tmp_path / "model", truth
+
+
+def expected(model: Path, truth: pd.DataFrame, judged: Any) -> dict[str, float]:
+    fit = load_fit(model)
+    found = fit.model.predict_interval(fit.data).to_frame()[judged]
+    y = truth["rate"][judged]
+    return {
+        "picp": float(((found["lower"] <= y) & (y <= found["upper"])).mean()),
+        "mae": float((y - found["prediction"]).abs().mean()),
+        "rmse": float(((y - found["prediction"]) ** 2).mean() ** 0.5),
+    }
+
+
+def test_evaluate_on_labels_that_became_known_since(
+    qpignn: Run, world: tuple[Path, pd.DataFrame], tmp_path: Path
+) -> None:
+    model, truth = world
+    new = truth["node"].str[1:].astype(int) % 5 == 0
+    truth[["node", "rate"]].sample(frac=1, random_state=0).to_csv(tmp_path / "new.csv", index=False)
+    done = qpignn("evaluate", model, "--nodes", tmp_path / "new.csv", "--json")
+    assert done.code == 0, done.err
+    figures = json.loads(done.out)
+    held_out = load_fit(model).data.test_mask.numpy()
+    assert figures["n_test"] == 60 + held_out.sum()  # not one that was given to the fit
+    for name, value in expected(model, truth, new | held_out).items():
+        assert figures[name] == pytest.approx(value, rel=1e-6), name
+    shown = qpignn("evaluate", model, "--nodes", tmp_path / "new.csv").out
+    assert "nodes labelled since the fit, wanted coverage 0.9" in shown
+
+
+def test_evaluate_on_another_graph_with_labels(
+    qpignn: Run, world: tuple[Path, pd.DataFrame], tmp_path: Path
+) -> None:
+    model, truth = world
+    truth.assign(node="m" + truth["node"]).to_csv(tmp_path / "other.csv", index=False)
+    links = pd.read_csv(tmp_path / "edges.csv").map(lambda id: f"m{id}")
+    links.to_csv(tmp_path / "links.csv", index=False)
+    words = ("evaluate", model, "--nodes", tmp_path / "other.csv", "--edges")
+    figures = json.loads(qpignn(*words, tmp_path / "links.csv", "--json").out)
+    assert figures["n_test"] == 300
+    for name, value in expected(model, truth, slice(None)).items():
+        assert figures[name] == pytest.approx(value, rel=1e-5), name
+
+
+def test_evaluate_refuses_what_it_cannot_judge(
+    qpignn: Run, world: tuple[Path, pd.DataFrame], tmp_path: Path
+) -> None:
+    model, truth = world
+    given = load_fit(model).data.train_mask.numpy()
+    file = tmp_path / "new.csv"
+    for frame, message in (
+        (truth[given], "expected targets that the fit was not given, got none"),
+        (truth.assign(node="m" + truth["node"]), "expected nodes of the fit, got 'mn0'"),
+        (truth.drop(columns="rate"), "lacks the column 'rate'"),
+        (truth.assign(node="n1"), "expected each node id once"),
+    ):
+        frame.to_csv(file, index=False)
+        done = qpignn("evaluate", model, "--nodes", file)
+        assert (done.code, message in done.err) == (2, True), done.err
+    assert "--edges goes with --nodes" in qpignn("evaluate", model, "--edges", file).err

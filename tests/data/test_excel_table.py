@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from qpignn import convert_graph, read_graph
+from qpignn.data import excel_table
+from qpignn.data.excel_table import to_excel
+from qpignn.errors import ReadError, SettingError
+
+openpyxl = pytest.importorskip("openpyxl", reason='needs the extra "excel"')
+
+NODES = [
+    ["FIPS", "ID", "size", "t"],
+    [1001, "a", 1.5, 2],
+    [1003, "b", 2.5, None],
+    [1005, "c", 3, 4],
+]
+EDGES = [["from", "to"], ["a", "b"], ["b", "c"]]
+
+
+def book(path: Path, **sheets: list[list[Any]]) -> Path:
+    made = openpyxl.Workbook()
+    made.remove(made.active)
+    for name, rows in sheets.items():
+        sheet = made.create_sheet(name)
+        for row in rows:
+            sheet.append(row)
+    made.save(path)
+    return path
+
+
+def test_nodes_and_edges_of_one_workbook_are_found_by_the_names_of_sheets(tmp_path: Path) -> None:
+    file = book(tmp_path / "graph.xlsx", Notes=[["hello"]], Nodes=NODES, Edges=EDGES)
+    data = read_graph(file, file, target="t", id="ID", ignore=["FIPS"])
+    assert data.node_id.tolist() == ["a", "b", "c"]
+    assert data.x.flatten().tolist() == [1.5, 2.5, 3.0]
+    assert data.y.isnan().tolist() == [False, True, False]
+    assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+
+
+def test_the_only_sheet_needs_no_name_and_others_can_be_named(tmp_path: Path) -> None:
+    alone = book(tmp_path / "nodes.xlsx", Sheet1=NODES)
+    assert read_graph(alone, None, target="t", id="FIPS").node_id.tolist() == [1001, 1003, 1005]
+    two = book(tmp_path / "two.xlsx", first=EDGES, second=NODES)
+    with pytest.raises(ReadError, match=r"got 'first', 'second'; name the sheet with node_sheet"):
+        read_graph(two, None, target="t")
+    data = read_graph(two, two, target="t", id="ID", node_sheet="second", edge_sheet="first")
+    assert data.num_edges == 4
+    with pytest.raises(ReadError, match="a sheet called 'third', got 'first', 'second'"):
+        read_graph(two, None, target="t", node_sheet="third")
+
+
+def test_integer_ids_of_a_workbook_are_found_in_a_text_file(tmp_path: Path) -> None:
+    (tmp_path / "edges.csv").write_text("from,to\n1001,1003\n")
+    nodes = book(tmp_path / "nodes.xlsx", Sheet1=NODES)
+    data = read_graph(nodes, tmp_path / "edges.csv", target="t", id="FIPS", ignore=["ID"])
+    assert data.edge_index.tolist() == [[0, 1], [1, 0]]
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([], "expected a header row with column names, got no cells"),
+        (
+            [["Stations in 2024"], *NODES],
+            "got 'Stations in 2024' above rows of 4 columns: it looks",
+        ),
+        ([["id", None, "t"], ["a", 1, 2]], "a name for every column, got none for column 2"),
+        ([["id", "t", "t"], ["a", 1, 2]], "each column once, got repeated: 't'"),
+    ],
+)
+def test_sheets_that_are_no_tables_are_refused(
+    tmp_path: Path, rows: list[list[Any]], message: str
+) -> None:
+    file = book(tmp_path / "nodes.xlsx", Sheet1=rows)
+    with pytest.raises(ReadError, match=f"nodes.xlsx: .*{message}"):
+        read_graph(file, None, target="t")
+
+
+def test_files_that_are_no_workbooks_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "nodes.xlsx").write_text("id,t\na,1\n")
+    with pytest.raises(ReadError, match="expected an Excel workbook, got another file"):
+        read_graph(tmp_path / "nodes.xlsx", None, target="t")
+    with zipfile.ZipFile(tmp_path / "other.xlsx", "w") as packed:
+        packed.writestr("hello.txt", "hello")
+    with pytest.raises(ReadError, match="expected an Excel workbook, got another file"):
+        read_graph(tmp_path / "other.xlsx", None, target="t")
+    with pytest.raises(ReadError, match=r"read by pieces .*got an Excel workbook"):
+        convert_graph(book(tmp_path / "n.xlsx", s=NODES), None, tmp_path / "g", target="t", id="ID")
+
+
+def test_a_workbook_that_unpacks_to_more_than_memory_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = book(tmp_path / "nodes.xlsx", Sheet1=NODES)
+    monkeypatch.setattr(excel_table, "free_memory", lambda: 1000)
+    with pytest.raises(ReadError, match=r"fits into memory, got .* bytes when unpacked"):
+        read_graph(file, None, target="t")
+    monkeypatch.setattr(excel_table, "_check_size", lambda path: None)
+    with pytest.raises(ReadError, match="fits into memory, got more than 1 cells"):
+        read_graph(file, None, target="t")
+
+
+def test_a_table_written_as_a_workbook_comes_back_and_computes_nothing(tmp_path: Path) -> None:
+    frame = pd.DataFrame(
+        {"id": ["=1+1", "b", "-2"], "prediction": [1.5, 2.5, -1.0], "n": [1, 2, 3]}
+    )
+    (tmp_path / "out.xlsx").write_bytes(to_excel(frame.assign(upper=[1.0, float("inf"), 2.0])))
+    sheet = openpyxl.load_workbook(tmp_path / "out.xlsx").active
+    assert [cell.data_type for cell in sheet["A"]] == ["s"] * 4  # text, never "f", a formula
+    assert [cell.value for cell in sheet["A"]] == ["id", "=1+1", "b", "-2"]
+    assert [cell.value for cell in sheet["B"]] == ["prediction", 1.5, 2.5, -1]
+    assert sheet["D3"].value == "inf"
+    with pytest.raises(SettingError, match="control characters"):
+        to_excel(pd.DataFrame({"id": ["\x01"]}))
+
+
+def test_without_openpyxl_the_extra_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = book(tmp_path / "nodes.xlsx", Sheet1=NODES)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    with pytest.raises(SettingError, match=r'pip install "qpignn\[excel\]"; or save the sheet'):
+        read_graph(file, None, target="t")

@@ -1,0 +1,175 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from qpignn import from_frames, join_frames
+from qpignn.data.ids import NodeIndex, find_column, known_ends
+from qpignn.errors import GraphError, QpignnWarning, UnknownNameError
+
+
+def ring(ids: Any, name: str = "id") -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Nodes in a ring, listed in the order of their ids; each edge joins two that follow."""
+    column = pd.Series(list(ids))
+    nodes = pd.DataFrame(
+        {name: column, "size": np.arange(len(column)) % 7, "t": 1.5 * column.index}
+    )
+    edges = pd.DataFrame({"from": column, "to": np.roll(column, -1)})
+    return nodes, edges
+
+
+def neighbours(data: Any) -> set[tuple[Any, Any]]:
+    ids = data.node_id
+    return {(ids[a], ids[b]) for a, b in data.edge_index.T.tolist()}
+
+
+@pytest.mark.parametrize("name", ["ID", "Id", "Node_ID", "node id", "NODE"])
+def test_from_frames_id_in_another_case_joins_the_right_nodes(name: str) -> None:
+    ids = np.random.default_rng(0).permutation(20)  # row 0 is not node 0
+    nodes, edges = ring(ids, name)
+    data = from_frames(nodes, edges, target="t")
+    assert data.node_id.tolist() == ids.tolist()
+    assert data.feature_names == ["size"]
+    assert data.id_name == name
+    following = set(zip(ids, np.roll(ids, -1), strict=True))
+    assert neighbours(data) == following | {(b, a) for a, b in following}
+
+
+def test_from_frames_row_numbers_are_no_ids() -> None:
+    nodes, edges = ring(np.random.default_rng(0).permutation(20), "station")
+    with pytest.raises(
+        GraphError, match=r"column of node ids called 'id'.*got 'station', 'size'"
+    ) as e:
+        from_frames(nodes, edges, target="t")
+    assert "name it with id=... (--id on the command line)" in str(e.value)
+    assert str(e.value).endswith("those with another value in every row are 'station'")
+    kept = nodes[nodes["size"] > 1]  # a filtered table has integers for an index too
+    with pytest.raises(GraphError, match="column of node ids"):
+        from_frames(kept, None, target="t")
+
+
+def test_from_frames_columns_with_the_edges_ids_are_named_first() -> None:
+    nodes, edges = ring([f"s{i}" for i in range(20)], "station")
+    nodes.insert(0, "row", np.arange(20))
+    with pytest.raises(GraphError, match=r"every row are 'station', 'row'$"):
+        from_frames(nodes, edges, target="t")
+    nodes["station"] = "s0"
+    with pytest.raises(GraphError, match="another value in every row; add a column of ids"):
+        from_frames(nodes.drop(columns=["row"]), edges, target="t")
+
+
+def test_from_frames_a_named_index_holds_ids() -> None:
+    nodes, edges = ring(range(5, 25), "station")
+    data = from_frames(nodes.set_index("station"), edges, target="t")
+    assert data.node_id.tolist() == list(range(5, 25))
+    assert data.id_name == "station"
+
+
+def test_from_frames_id_spelled_exactly_comes_first() -> None:
+    nodes, edges = ring(range(20))
+    data = from_frames(nodes.assign(ID=7.0), edges, target="t")
+    assert data.feature_names == ["size", "ID"]
+    both = nodes.rename(columns={"id": "Id"}).assign(ID=7.0)
+    with pytest.raises(GraphError, match="expected one column called 'id', got 'Id', 'ID'"):
+        from_frames(both, edges, target="t")
+
+
+@pytest.mark.parametrize(
+    ("ids", "ends"),
+    [
+        (range(10), [str(i) for i in range(10)]),  # Parquet nodes, CSV edges
+        ([str(i) for i in range(10)], range(10)),
+        ([2**70 + i for i in range(10)], [str(2**70 + i) for i in range(10)]),
+    ],
+)
+def test_integers_and_their_decimal_text_are_one_id(ids: Any, ends: Any) -> None:
+    nodes, _ = ring(ids)
+    _, edges = ring(ends)
+    exact = from_frames(nodes, ring(ids)[1], target="t")
+    assert from_frames(nodes, edges, target="t").edge_index.tolist() == exact.edge_index.tolist()
+
+
+@pytest.mark.parametrize(
+    ("ids", "ends", "match", "words"),
+    [
+        (["00001", "00002"], [1, 2], "number", "leading zeros or in a decimal point"),
+        (["1", "2"], ["00001", "00002"], "number", "leading zeros or in a decimal point"),
+        (["0.0", "1.0"], ["0", "1"], "number", "leading zeros or in a decimal point"),
+        ([0, 1], ["0.0", "1.0"], "number", "leading zeros or in a decimal point"),
+        (["Ab", "Cd"], ["ab", "CD"], "caseless", "upper and lower case"),
+        (["a ", "b "], ["a", "b"], "caseless", "in spaces"),
+    ],
+)
+def test_ids_spelled_otherwise_name_the_cause_and_the_option(
+    ids: list[Any], ends: list[Any], match: str, words: str
+) -> None:
+    nodes = pd.DataFrame({"id": ids, "size": [1.0, 2.0], "t": [1.0, 3.0]})
+    edges = pd.DataFrame({"from": ends[:1], "to": ends[1:]})
+    with pytest.raises(GraphError, match=rf"{words}.*\(--match-ids {match}\)"):
+        from_frames(nodes, edges, target="t")
+    data = from_frames(nodes, edges, target="t", match_ids=match)
+    assert data.edge_index.tolist() == [[0, 1], [1, 0]]
+    assert list(data.node_id) == ids  # as they were
+
+
+def test_text_with_leading_zeros_is_not_an_integer() -> None:
+    index = NodeIndex(pd.Index([1, 2, 3]))
+    assert index.positions(["1", "01", "1.0", "+1", "x"]).tolist() == [0, -1, -1, -1, -1]
+    text = NodeIndex(pd.Index(["1", "01"]))
+    assert text.positions([1]).tolist() == [0]
+
+
+def test_ids_that_would_become_one_are_refused() -> None:
+    with pytest.raises(GraphError, match="stay different, got '1', '01', which become one"):
+        NodeIndex(pd.Index(["1", "01", "2"]), "number")
+    with pytest.raises(UnknownNameError, match="unknown way to match ids 'fuzzy'"):
+        NodeIndex(pd.Index(["1"]), "fuzzy")
+
+
+def test_joined_nodes_are_found_as_their_ids_are_matched() -> None:
+    nodes, edges = ring([f"0{i}" for i in range(5)])
+    data = from_frames(nodes, edges, target="t")
+    new = pd.DataFrame({"id": ["77"], "size": [3]})
+    links = pd.DataFrame({"from": ["77"], "to": ["1"]})
+    with pytest.raises(GraphError, match="--match-ids number"):
+        join_frames(data, new, links)
+    joined = join_frames(data, new, links, match_ids="number")
+    assert ("77", "01") in neighbours(joined)
+
+
+@pytest.mark.parametrize(
+    ("columns", "expected"),
+    [
+        (["km", "From", "TO"], ("From", "TO")),
+        (["edge_id", "u", "v"], ("u", "v")),
+        (["Origin", "Destination", "count"], ("Origin", "Destination")),
+        (["a", "b"], None),
+    ],
+)
+def test_known_ends_are_found_by_name(columns: list[str], expected: Any) -> None:
+    assert known_ends(columns) == expected
+
+
+def test_find_column_order_is_that_of_the_known_names() -> None:
+    assert find_column(["NODE", "x", "Node-ID"], ["id", "node_id", "node"]) == "Node-ID"
+    assert find_column(["x"], ["id"]) is None
+
+
+def test_the_first_two_columns_are_taken_with_a_warning() -> None:
+    nodes, edges = ring(range(20))
+    plain = edges.rename(columns={"from": "a", "to": "b"})
+    with pytest.warns(QpignnWarning, match="the first two, 'a', 'b', are taken as the ends"):
+        data = from_frames(nodes, plain, target="t")
+    assert data.edge_index.tolist() == from_frames(nodes, edges, target="t").edge_index.tolist()
+
+
+def test_a_column_of_edge_numbers_is_not_taken_for_an_end() -> None:
+    nodes, edges = ring(range(20))
+    numbered = pd.DataFrame({"nr": range(20), "a": edges["from"], "b": edges["to"]})
+    with pytest.raises(GraphError, match="'nr' has another value in every row and 'b' holds node"):
+        from_frames(nodes, numbered, target="t")
+    data = from_frames(nodes, numbered, target="t", edge_ends=("a", "b"))
+    assert data.num_edges == 40
