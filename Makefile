@@ -65,7 +65,7 @@ MOST ?= 6
 faults: $(READY)  ## kills, full disks and company wherever something is written
 	$(BIN)/python tests/faults/run.py --most $(MOST) --timed 8 $(if $(SEED),--seed $(SEED))
 
-audit: $(READY)  ## known holes in the versions of constraints.txt; asks pypi.org
+audit: $(READY)  ## known holes in the versions of constraints.txt; asks the advisory service
 	@$(BIN)/pip-audit --requirement constraints.txt --no-deps --disable-pip --progress-spinner off \
 	    > $(VENV)/audit.log 2>&1; code=$$?; cat $(VENV)/audit.log; \
 	grep -q 'known vulnerabilit' $(VENV)/audit.log || \

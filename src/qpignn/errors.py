@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from difflib import get_close_matches
+from importlib import import_module
 from numbers import Integral, Real
 from reprlib import Repr
 from typing import Any
@@ -72,6 +73,34 @@ class UnknownNameError(QpignnError, LookupError):
         near = get_close_matches(str(name), known, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         super().__init__(f"unknown {kind} {name!r}: {hint}known are {', '.join(known)}")
+
+
+EXTRAS = {
+    "matplotlib": "plot",
+    "openpyxl": "excel",
+    "optuna": "search",
+    "pooch": "data",
+    "ray": "ray",
+}
+"""Packages that are not installed by default, and the extra that brings each."""
+
+
+def optional_package(name: str, what: str) -> Any:
+    """Import a package that is not installed by default.
+
+    Args:
+        name: the package.
+        what: what needs it, as the subject of a sentence: "a search".
+
+    Raises:
+        SettingError: naming the extra, if the package is not installed.
+    """
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise SettingError(
+            f'{what} needs {name}, which is not installed; pip install "qpignn[{EXTRAS[name]}]"'
+        ) from error
 
 
 def near_names(name: object, known: Iterable[object]) -> str:

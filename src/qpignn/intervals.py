@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from qpignn.errors import ArrayError, SettingError, brief
+from qpignn.errors import ArrayError, SettingError, brief, optional_package
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -207,6 +207,7 @@ class Intervals:
         Returns a matplotlib figure, which a notebook shows by itself and ``savefig`` writes to a
         file; with ``axes`` it draws there and returns them.
         """
+        optional_package("matplotlib", "a picture")
         from qpignn.drawing import band_figure, draw_band
 
         targets = None if y is None else as_nodes("y", y)

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 
 Show = Callable[[int, str], None]
 """Called with how much is done, and a few words on it."""
+WIDE = 160  # columns of a file
 PAUSE = {"terminal": 0.1, "notebook": 0.5}  # seconds between looks worth having
 
 
@@ -66,19 +67,19 @@ def _bar(what: str, total: int) -> Iterator[Show]:
         MofNCompleteColumn,
         Progress,
         TextColumn,
-        TimeElapsedColumn,
         TimeRemainingColumn,
     )
 
-    columns = (
+    columns = (  # narrow, so that the words behind them fit into 80 columns
         TextColumn(what),
-        BarColumn(),
+        BarColumn(bar_width=10),
         MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
         TextColumn("{task.description}", markup=False),
     )
-    with Progress(*columns, console=Console(file=sys.stderr)) as bar:
+    console = Console(file=sys.stderr)
+    if not console.is_terminal:  # a file has no edge to be cut at
+        console.width = max(console.width, WIDE)
+    with Progress(*columns, console=console) as bar:
         task = bar.add_task("", total=total)
         yield lambda done, words: bar.update(task, completed=done, description=words)

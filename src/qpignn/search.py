@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 from threadpoolctl import threadpool_limits
 
-from qpignn.errors import SettingError
+from qpignn.errors import optional_package
 
 Ranges = dict[str, tuple[float, float]]
 
@@ -19,12 +20,7 @@ def minimise(
 
     Numbers are compared on a logarithmic scale, and proposed by Optuna's Gaussian-process sampler.
     """
-    try:
-        import optuna
-    except ImportError as error:
-        raise SettingError(
-            'a search needs Optuna: install it with pip install "qpignn[search]"'
-        ) from error
+    optuna = optional_package("optuna", "a search")
     before = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
@@ -33,7 +29,7 @@ def minimise(
             sampler = optuna.samplers.GPSampler(seed=seed, deterministic_objective=True)
         study = optuna.create_study(sampler=sampler)
 
-        def judge(trial: optuna.Trial) -> float:
+        def judge(trial: Any) -> float:
             return score(
                 {name: trial.suggest_float(name, *ends, log=True) for name, ends in ranges.items()}
             )

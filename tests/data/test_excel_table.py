@@ -126,5 +126,5 @@ def test_without_openpyxl_the_extra_is_named(
 ) -> None:
     file = book(tmp_path / "nodes.xlsx", Sheet1=NODES)
     monkeypatch.setitem(sys.modules, "openpyxl", None)
-    with pytest.raises(SettingError, match=r'pip install "qpignn\[excel\]"; or save the sheet'):
+    with pytest.raises(SettingError, match=r'needs openpyxl.*install "qpignn\[excel\]"'):
         read_graph(file, None, target="t")

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from qpignn.cli.output import Json, check_output, print_json, print_metrics, print_table, say
+from qpignn.errors import SettingError
 from qpignn.files import replace_file
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from qpignn.intervals import Intervals
 
 
 def demo(
@@ -30,7 +36,6 @@ def demo(
     from qpignn.data.split import split_nodes
     from qpignn.methods.qpignn import QpiGNN
     from qpignn.reports.content import held_out_figures, write_report
-    from qpignn.reports.figures import save_figure
 
     check_output(out, folder=True)
     stations, roads = example_tables()
@@ -49,7 +54,7 @@ def demo(
     blank = intervals.select(data.y.isnan().numpy()).to_frame()
     replace_file(out / "intervals.csv", blank.to_csv(index=False).encode())
     held_out = intervals.select(test.numpy())
-    save_figure(held_out.plot(data.y[test]), out / "intervals.png")
+    drawn = _draw(held_out, data.y[test], out / "intervals.png")
     page = out / "report.html"
     title = "Demo: pollution at measuring stations"
     write_report(model, data, page, target="pollution", title=title)
@@ -63,6 +68,19 @@ def demo(
     ]
     print_table("the first stations without a measurement", columns, first)
     print_metrics(f"{len(held_out)} held-out stations, wanted coverage 0.9", figures)
-    for name in ("nodes.csv", "edges.csv", "intervals.csv", "intervals.png"):
+    for name in ("nodes.csv", "edges.csv", "intervals.csv", *drawn):
         typer.echo(f"wrote {out / name}")
     typer.echo(f"open the report: {page}")
+
+
+def _draw(intervals: Intervals, y: Tensor, path: Path) -> list[str]:
+    """Draw the held-out intervals; return the names of the files written."""
+    try:
+        figure = intervals.plot(y)
+    except SettingError as error:
+        say(f"left out: {path.name} ({error})")
+        return []
+    from qpignn.reports.figures import save_figure
+
+    save_figure(figure, path)
+    return [path.name]

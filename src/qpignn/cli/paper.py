@@ -10,7 +10,7 @@ import typer
 
 from qpignn.cli.compare import ENGINE_HELP, results_file, run_shown
 from qpignn.cli.output import Json, check_output, print_json, print_table, say
-from qpignn.errors import SettingError, one_of
+from qpignn.errors import SettingError, one_of, optional_package
 
 if TYPE_CHECKING:
     from qpignn.experiments.plan import Plan
@@ -78,9 +78,10 @@ def run(
 
     Example: qpignn paper run robustness --jobs 2
     """
+    check_output(out, folder=True)
+    optional_package("matplotlib", "a figure of the paper")
     from qpignn.experiments.plan import shared_cells
 
-    check_output(out, folder=True)
     plans = _plans(name, protocol, seeds, quick=quick)
     for reason in dict.fromkeys(reason for plan in plans for reason in plan.missing):
         say(f"left out: {reason}")

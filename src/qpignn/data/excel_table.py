@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from qpignn.data.table_file import BYTES_A_CELL, named_errors
-from qpignn.errors import ReadError, SettingError, listed
+from qpignn.errors import ReadError, SettingError, listed, optional_package
 from qpignn.room import free_memory
 
 EXCEL = (".xlsx", ".xlsm")
@@ -48,7 +48,7 @@ class ExcelTable:
         Raises:
             ReadError: if there is no such sheet, no header row, or too little memory.
         """
-        openpyxl = _openpyxl()
+        openpyxl = optional_package("openpyxl", "an Excel file")
         with named_errors(path):
             _check_size(path)
             try:
@@ -66,17 +66,6 @@ class ExcelTable:
     def read(self) -> pd.DataFrame:
         """Return the whole sheet."""
         return self.frame
-
-
-def _openpyxl() -> Any:
-    try:
-        import openpyxl
-    except ImportError as error:
-        raise SettingError(
-            'Excel files need the extra "excel": pip install "qpignn[excel]"; or save the sheet as '
-            "CSV"
-        ) from error
-    return openpyxl
 
 
 def _check_size(path: Path) -> None:
@@ -169,7 +158,7 @@ def to_excel(frame: pd.DataFrame) -> bytes:
     Raises:
         SettingError: if openpyxl is not installed, or a sheet cannot hold so many rows.
     """
-    openpyxl = _openpyxl()
+    openpyxl = optional_package("openpyxl", "an Excel file")
     if len(frame) >= MOST_ROWS or frame.shape[1] > MOST_CELLS:
         raise SettingError(
             f"--out: expected at most {MOST_ROWS - 1:,} rows for an Excel sheet, got "

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from threadpoolctl import threadpool_limits
 
-from qpignn.errors import SettingError, one_of
+from qpignn.errors import one_of, optional_package
 from qpignn.experiments.cell import Cell
 from qpignn.room import large_pages
 
@@ -101,12 +101,7 @@ def _end_with_parent() -> None:
 
 def _ray(cells: list[Cell], jobs: int) -> Iterator[Done]:
     """Use the cluster that ``RAY_ADDRESS`` names, or one of ``jobs`` processes on this machine."""
-    try:
-        import ray
-    except ImportError as error:
-        raise SettingError(
-            'engine: expected ray to be installed; pip install "qpignn[ray]"'
-        ) from error
+    ray = optional_package("ray", "the engine ray")
     started = not ray.is_initialized()
     if started:
         own = (
