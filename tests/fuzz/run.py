@@ -37,6 +37,7 @@ ROOT = HERE.parent.parent
 PACKAGE = ROOT / "src" / "qpignn"
 SHARES = {
     "text": 3.0,
+    "excel": 1.0,
     "parquet": 2.0,
     "graphml": 2.0,
     "model": 2.0,

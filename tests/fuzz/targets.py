@@ -8,10 +8,12 @@ from __future__ import annotations
 import io
 import json
 import warnings
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from xml.sax.saxutils import escape
 
 import networkx as nx
 import numpy as np
@@ -100,6 +102,46 @@ def text(room: Path) -> Target:
     seeds = [bytes([i]) + BETWEEN.join(part) for part in (plain, other, small) for i in range(4)]
     seeds += [b"\x00" + part for part in (*plain, *small, b'"a\nb",c\n', b"\xef\xbb\xbfid\n1\n")]
     return Target(run, seeds)
+
+
+def excel(room: Path) -> Target:
+    """The first sheet of a workbook that is whole otherwise: as XML, or as cells by commas."""
+    stations, _ = _tables()
+    written = io.BytesIO()
+    stations.to_excel(written, index=False, engine="openpyxl")
+    with zipfile.ZipFile(written) as whole:
+        parts = {name: whole.read(name) for name in whole.namelist()}
+    sheet = "xl/worksheets/sheet1.xml"
+
+    def run(data: bytes) -> str:
+        xml = data if data.startswith(b"<") else _sheet_of(data)
+        with zipfile.ZipFile(room / "nodes.xlsx", "w") as packed:
+            for name, content in {**parts, sheet: xml}.items():
+                packed.writestr(name, content)
+        return _told(lambda: read_graph(room / "nodes.xlsx", None, target="pollution"))
+
+    row = b'<row r="9000"><c r="XFD9000" t="n"><v>1e999</v></c></row></sheetData>'
+    seeds = [parts[sheet], parts[sheet][:300], parts[sheet].replace(b"</sheetData>", row)]
+    seeds += [parts[sheet].replace(b't="n"', b't="d"'), b"<a/>", b""]
+    cells = b"id,a,pollution\n1,2,3\n2,4,\n3,5,4\n"
+    return Target(run, [*seeds, cells, cells.replace(b"2,4", b"2,x"), *[cells] * 3])
+
+
+def _sheet_of(data: bytes) -> bytes:
+    """Return a sheet of cells that were written with commas: numbers where they are, else text."""
+    rows = []
+    for line in data.decode("latin-1").split("\n"):
+        made = []
+        for cell in line.split(","):
+            try:
+                made.append(f"<c><v>{float(cell):g}</v></c>")
+            except ValueError:
+                text = "".join(sign for sign in cell if sign.isprintable())
+                made.append(f'<c t="str"><v>{escape(text)}</v></c>' if text else "<c/>")
+        rows.append(f"<row>{''.join(made)}</row>")
+    space = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+    sheet = f'<worksheet xmlns="{space}"><sheetData>{"".join(rows)}</sheetData></worksheet>'
+    return sheet.encode()
 
 
 def parquet(room: Path) -> Target:
@@ -282,6 +324,7 @@ def _by_hypothesis(test: Any) -> Callable[[Path], Target]:
 
 MAKERS: dict[str, Callable[[Path], Target]] = {
     "text": text,
+    "excel": excel,
     "parquet": parquet,
     "graphml": graphml,
     "model": model,

@@ -40,7 +40,9 @@ def test_no_input_ends_in_anything_but_a_named_error(name: str, tmp_path: Path) 
     assert len(ended) > 1 or name in LAWS, ended
 
 
-@pytest.mark.parametrize("name", ["text", "parquet", "graphml", "model", "conformal", "mapped"])
+@pytest.mark.parametrize(
+    "name", ["text", "excel", "parquet", "graphml", "model", "conformal", "mapped"]
+)
 def test_what_is_not_spoilt_is_fine(name: str, tmp_path: Path) -> None:
     target = make(name, tmp_path)
     assert "fine" in [target.run(content) for content in target.seeds]

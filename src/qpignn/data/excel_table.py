@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import struct
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
+from xml.etree.ElementTree import ParseError
 
 import pandas as pd
 
@@ -17,6 +20,11 @@ from qpignn.errors import ReadError, SettingError, listed, optional_package
 from qpignn.room import free_memory
 
 EXCEL = (".xlsx", ".xlsm")
+BROKEN = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, ParseError),
+    *(LookupError, OverflowError, RuntimeError),  # missing parts, dates beyond time, a password
+)
+"""What zipfile and openpyxl raise over a file that is not what its name says."""
 MOST_CELLS = 16_384  # columns of a sheet
 MOST_ROWS = 1_048_576  # rows of a sheet
 
@@ -53,13 +61,13 @@ class ExcelTable:
             _check_size(path)
             try:
                 book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-            except (zipfile.BadZipFile, KeyError) as error:
+                try:
+                    name = _sheet(book.sheetnames, sheet, kind)
+                    rows = _rows(book[name])
+                finally:
+                    book.close()
+            except BROKEN as error:
                 raise ReadError(f"expected an Excel workbook, got another file: {error}") from error
-            try:
-                name = _sheet(book.sheetnames, sheet, kind)
-                rows = _rows(book[name])
-            finally:
-                book.close()
             frame = _frame(rows, name)
         return cls(path, list(frame.columns), name, frame)
 
