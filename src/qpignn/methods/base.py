@@ -119,6 +119,7 @@ class Bounds:
     lower: Tensor
     upper: Tensor
     epistemic: Tensor | None = None
+    side: str | None = None
 
 
 class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
@@ -198,7 +199,9 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             asked.confidence_level = level
         bounds = asked._predict(data, level)
         columns = (bounds.prediction, bounds.lower, bounds.upper)
-        intervals = Intervals(*columns, level, node_ids(data), epistemic=bounds.epistemic)
+        intervals = Intervals(
+            *columns, level, node_ids(data), epistemic=bounds.epistemic, side=bounds.side
+        )
         return intervals if mask is None else intervals.select(as_mask(mask, len(intervals)))
 
     def diagnose(
