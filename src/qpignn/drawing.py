@@ -50,7 +50,8 @@ def band_figure(intervals: Intervals, y: Any = None, title: str = "") -> Picture
     handles, labels = axes.get_legend_handles_labels()
     if hit is not None:
         labels[-1] += f" ({int((~hit).sum())} of {len(hit)})"
-    axes.legend(handles, labels, loc="upper left", frameon=False)
+    place = "lower right" if side == "lower" else "upper left"  # where nothing is drawn
+    axes.legend(handles, labels, loc=place, frameon=False)
     return figure
 
 
@@ -71,7 +72,7 @@ def draw_band(axes: Any, intervals: Intervals, y: Any = None, *, size: float = 1
         axes.vlines(rank, *_drawn_ends(shown, y), color=BAND, linewidth=bar)
         axes.vlines([], [], [], color=BAND, linewidth=6, label="interval")
     else:
-        axes.vlines(rank, *_drawn_ends(shown, y), color=BAND, linewidth=bar / 3)
+        axes.vlines(rank, *_drawn_ends(shown, y), color=BAND, linewidth=bar / 4, alpha=0.6)
         mark = {"color": BOUND, "markersize": bar, "markeredgewidth": size}
         axes.plot(rank, shown.bound, "_", **mark, label=f"{shown.side} bound")
     dots = {"color": PREDICTED, "markersize": 1.5 * size, "label": "prediction"}

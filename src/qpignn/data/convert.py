@@ -88,7 +88,7 @@ def convert_graph(
         ids = read_ids(node_table, table)
         if edge_table is not None:
             check_header(edge_table.table.path, edge_table.table.columns, ids)
-        coding = convert_nodes(node_table, table, ids, room, **limits)
+        coding, pos_names = convert_nodes(node_table, table, ids, room, **limits)
         if table is not node_table.table:
             table.path.unlink()  # edges need the place
         if edge_table is None:
@@ -102,6 +102,7 @@ def convert_graph(
             directed=directed,
             feature_names=coding.feature_names,
             coding=coding,
+            pos_names=pos_names,
             roles={**{name: _plain(value) for name, value in told.items()}, "directed": directed},
         )
 
