@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from qpignn.reports.page import SCRIPTS
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -22,7 +24,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (wheel,) = folder.glob("qpignn-*.whl")
     names = zipfile.ZipFile(wheel).namelist()
     assert "qpignn/py.typed" in names
-    assert {f"qpignn/reports/assets/page.{kind}" for kind in ("html", "css", "js")} <= set(names)
+    assets = ["page.html", "page.css", *(f"{name}.js" for name in SCRIPTS)]
+    assert {f"qpignn/reports/assets/{name}" for name in assets} <= set(names)
     assert not [name for name in names if name.startswith(("tests/", "shared/"))]
     target = folder / "site"
     subprocess.run([*pip, "install", "--no-deps", "--target", str(target), str(wheel)], check=True)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 SPREADSHEET_HELP = "Put a quote before ids that a spreadsheet would take for formulas."
 FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 """What a cell begins with that spreadsheets compute; the last four are the wide forms of East Asia.
-The page's script (reports/assets/page.js) has the same rule."""
+The page's script (reports/assets/table.js) has the same rule."""
 
 Level = Annotated[
     float | None, typer.Option(help="Which of the fitted levels; default the highest.")
@@ -50,7 +50,7 @@ def evaluate(folder: Folder, confidence: Level = None, as_json: Json = False) ->
     Example: qpignn evaluate model --json
     """
     from qpignn.methods.fits import load_fit
-    from qpignn.reports.content import held_out_figures
+    from qpignn.reports.results import held_out_figures
 
     fit = load_fit(folder)
     intervals = fit.model.predict_interval(fit.data, confidence_level=confidence)
@@ -99,6 +99,7 @@ def report(
         path,
         confidence_level=confidence,
         by=_columns(fit, names(by)),
+        columns=fit.table,
         target=fit.origin.target,
         title=title,
     )

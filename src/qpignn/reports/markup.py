@@ -15,6 +15,8 @@ ICONS = {
 }
 SAMPLES = {
     "bar": '<path class="bar" d="M9 0v14"/>',
+    "upper": '<path class="reach" d="M9 3v11"/><path class="bound" d="M3 3h12"/>',
+    "lower": '<path class="reach" d="M9 11v-11"/><path class="bound" d="M3 11h12"/>',
     "tick": '<path class="tick" d="M4 7h10"/>',
     "dot": '<path class="dot" d="M9 7h0"/>',
     "cross": '<path class="cross" d="M5.5 3.5l7 7m0-7l-7 7"/>',
