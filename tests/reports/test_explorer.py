@@ -1,0 +1,411 @@
+"""Filter, colours, columns and map of the page, in a real browser."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from page_content import in_table, make_content, search_for
+
+Visit = Callable[..., Any]
+WATCH_CANVAS = """
+  window.texts = [];
+  window.path = [];
+  const pen = CanvasRenderingContext2D.prototype;
+  const watch = (name, seen) => {
+    const own = pen[name];
+    pen[name] = function (...given) { seen(...given); return own.apply(this, given); };
+  };
+  watch("clearRect", () => { window.texts = []; window.path = []; });
+  watch("fillText", (text, x, y) => window.texts.push([text, x, y]));
+  watch("moveTo", (x, y) => window.path.push([x, y]));
+  watch("lineTo", (x, y) => window.path.push([x, y]));
+"""
+BORDER = 1  # of the canvas
+
+
+def with_columns(count: int = 60) -> dict[str, Any]:
+    content = make_content(count)
+    names = ["lake", "mill 10", "mill 9", None]
+    content["columns"]["list"] = [
+        {"name": "lon", "shown": False, "kind": "number", "values": [i / 8 for i in range(count)]},
+        {
+            "name": "year",
+            "shown": True,
+            "kind": "number",
+            "values": [2000 + i for i in range(count)],
+        },
+        {
+            "name": "name",
+            "shown": True,
+            "kind": "text",
+            "words": names[:3],
+            "codes": [i % 4 if i % 4 < 3 else -1 for i in range(count)],
+        },
+        {"name": "a", "shown": True, "kind": "number", "values": [-i / 3 for i in range(count)]},
+        {"name": "b", "shown": True, "kind": "number", "values": [None] * count},
+    ]
+    return content
+
+
+def on_map(**axes: Any) -> dict[str, Any]:
+    """Nodes at the crossings of whole degrees, 6 to 12 east and 45 to 50 north."""
+    content = make_content(42)
+    places = [(lon, lat) for lat in range(45, 51) for lon in range(6, 13)]
+    content["graph"] |= {
+        "x": [(lon - 6) / 6 for lon, _ in places],
+        "y": [1 - (lat - 45) / 5 for _, lat in places],
+        "aspect": 6 * np.cos(np.radians(47.5)) / 5,
+        "axes": {
+            "names": ["lon", "lat"],
+            "degrees": True,
+            "latitude": 47.5,
+            "x": [6, 12],
+            "y": [45, 50],
+            **axes,
+        },
+    }
+    content["nodes"]["id"] = [f"at {lon} {lat}" for lon, lat in places]
+    return content
+
+
+def counts(page: Any) -> dict[str, str]:
+    page.wait_for_function("() => document.querySelector('[data-count=all]').textContent")
+    found = page.locator(".choice").all()
+    return {one.locator("span").inner_text(): one.locator("output").inner_text() for one in found}
+
+
+# ---- threshold
+
+
+def test_threshold_tells_nodes_apart_by_their_bounds(visit: Visit) -> None:
+    page = visit(make_content(60))  # node i: i ± (1 + i / 60)
+    assert page.locator("#choices").is_hidden()
+    page.fill("#threshold", "30")
+    # lower > 30 from node 32 on; upper < 30 up to node 28
+    assert counts(page) == {
+        "all nodes": "60",
+        "surely above": "28",
+        "surely below": "29",
+        "may be either": "3",
+    }
+    page.get_by_label("surely above").check()
+    assert "of 28 nodes" in page.inner_text("#count")
+    assert in_table(page)[0] == "node 32"
+    page.get_by_label("may be either").check()
+    assert in_table(page) == ["node 29", "node 30", "node 31"]
+    page.select_option("#role", label="held out")  # every third, from node 1
+    assert in_table(page) == ["node 31"]
+    assert counts(page)["surely below"] == "10"
+    assert "about 10\u00a0% of all true values are outside their interval" in page.inner_text(
+        "#nodes"
+    )
+    page.fill("#threshold", "")
+    page.wait_for_function("() => document.getElementById('choices').disabled")
+    assert "of 20 nodes" in page.inner_text("#count")  # the role alone
+
+
+@pytest.mark.parametrize(
+    ("side", "wanted"),
+    [
+        ("upper", {"all nodes": "60", "surely below": "29", "may be above": "31"}),
+        ("lower", {"all nodes": "60", "surely above": "28", "may be below": "32"}),
+    ],
+)
+def test_threshold_one_sided_offers_what_a_bound_can_tell(
+    visit: Visit, side: str, wanted: dict[str, str]
+) -> None:
+    content = make_content(60) | {"side": side, "misses": None, "errors": []}
+    other = {"upper": "lower", "lower": "upper"}[side]
+    content["nodes"][other] = [None] * 60
+    content["band"][other] = [None] * len(content["band"]["node"])
+    page = visit(content)
+    page.fill("#threshold", "30")
+    assert counts(page) == wanted
+
+
+def centre(page: Any, content: dict[str, Any], i: int) -> tuple[float, float]:
+    """Where a node of a graph without coordinates is on the canvas, before any zoom."""
+    graph, box = content["graph"], page.locator("#graph").bounding_box()
+    wide, high = box["width"] - 2 * BORDER, box["height"] - 2 * BORDER
+    w = min(wide - 36, (high - 36) * graph["aspect"])
+    h = w / graph["aspect"]
+    return (wide - w) / 2 + graph["x"][i] * w, (high - h) / 2 + graph["y"][i] * h
+
+
+def hover(page: Any, x: float, y: float) -> None:
+    page.locator("#graph").hover(position={"x": x + BORDER, "y": y + BORDER})
+
+
+def colour_at(page: Any, x: float, y: float) -> list[int]:
+    return page.evaluate(
+        """async ([x, y]) => {
+          await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+          const copy = document.createElement("canvas");
+          const pen = copy.getContext("2d", { willReadFrequently: true }), ratio = devicePixelRatio;
+          pen.drawImage(document.getElementById("graph"), -x * ratio, -y * ratio);
+          return [...pen.getImageData(0, 0, 1, 1).data];
+        }""",
+        [x, y],
+    )
+
+
+def test_threshold_filters_the_graph_too(visit: Visit) -> None:
+    content = make_content(60)
+    page = visit(content)
+    spot = centre(page, content, 10)
+    hover(page, *spot)
+    assert "node 10\n" in page.inner_text("#tip")
+    page.fill("#threshold", "30")
+    counts(page)
+    page.get_by_label("surely above").check()
+    hover(page, *centre(page, content, 40))
+    assert "node 40\n" in page.inner_text("#tip")
+    hover(page, *spot)
+    assert page.is_hidden("#tip")
+    page.focus("#graph")
+    for _ in range(12):
+        page.keyboard.press("ArrowUp")
+    row = int(re.search(r"node (\d+)", page.inner_text("#panel"))[1])
+    assert row >= 32  # the keyboard, too, meets only nodes that are left
+    search_for(page, "nowhere", "No node matches")
+    page.keyboard.press("Tab")
+    page.focus("#graph")
+    page.keyboard.press("ArrowUp")  # nothing to step to
+
+
+# ---- colours
+
+
+def test_colour_by_prediction_error_and_width(visit: Visit) -> None:
+    content = make_content(60)
+    error = np.linspace(-3, 3, 60)
+    known = [i for i in range(60) if content["nodes"]["role"][i] != 2]
+    content["nodes"]["target"] = [i + error[i] if i in known else None for i in range(60)]
+    page = visit(content, color_scheme="light")
+    page.uncheck("#mark")
+    ends = {i: centre(page, content, i) for i in (0, 2, 58, 59)}
+    page.select_option("#colour", label="prediction")
+    assert colour_at(page, *ends[0])[:3] == [0x44, 0x01, 0x54]  # viridis, from its dark end
+    assert colour_at(page, *ends[59])[:3] == [0xFD, 0xE7, 0x25]
+    text = page.locator("#ramp").text_content()
+    assert "prediction of unemployment" in text
+    assert re.search(r"≤ 1\.00.*29\.50.*≥ 58\.00", text)  # quantiles 2 % and 98 %, and their middle
+    page.select_option("#colour", "error")
+    assert colour_at(page, *ends[0])[:3] == [0x08, 0x30, 0x6B]  # far below its prediction
+    assert colour_at(page, *ends[58])[:3] == [0x7F, 0x3B, 0x08]  # far above it
+    assert colour_at(page, *ends[59])[:3] == [0xC3, 0xC8, 0xCE]  # unlabelled: grey
+    assert "grey: no true value" in page.locator("#ramp").text_content()
+    assert "0.00" in page.locator("#ramp").text_content()  # in the middle, where colours turn
+    assert "held-out nodes" in page.inner_text("#colour-note")
+    page.select_option("#colour", "width")
+    assert colour_at(page, *ends[59])[:3] == [0xFD, 0xE7, 0x25]  # the widest
+    assert page.inner_text("#colour-note") == ""
+
+
+# ---- columns
+
+
+def heads(page: Any) -> list[str]:
+    return page.locator("#head th").all_inner_texts()
+
+
+def test_own_columns_first_few_are_shown_and_others_chosen(visit: Visit) -> None:
+    page = visit(with_columns())
+    assert heads(page)[-3:] == ["year", "name", "a"]
+    assert page.locator("#rows tr").nth(2).locator("td.own").all_inner_texts() == [
+        "2002",  # a year has no thousands
+        "mill 9",
+        "−0.6666667",
+    ]
+    assert page.inner_text("#chooser summary") == "Columns (11 of 13)"
+    page.click("#chooser summary")
+    page.check('[data-column="own-0"]')
+    page.uncheck('[data-column="role"]')
+    assert heads(page)[:2] == ["node", "prediction"]
+    assert "lon" in heads(page)
+    page.keyboard.press("Escape")
+    assert page.locator("#columns").is_hidden()
+    assert page.evaluate("document.activeElement.tagName") == "SUMMARY"
+    page.locator("#rows tr").nth(3).click()
+    card = page.locator("#panel dl.own").inner_text()
+    assert re.sub(r"\s+", " ", card) == "lon 0.375 year 2003 name – a −1 b –"
+
+
+def test_own_columns_sort_as_numbers_and_as_people_read_text(visit: Visit) -> None:
+    page = visit(with_columns(8))
+    page.click('[data-sort="own-3"]')
+    assert in_table(page) == [f"node {i}" for i in range(7, -1, -1)]
+    page.click('[data-sort="own-2"]')
+    names = page.locator("#rows td.own.text").all_inner_texts()
+    assert names == ["lake", "lake", "mill 9", "mill 9", "mill 10", "mill 10", "–", "–"]
+    page.keyboard.press("Enter")  # the heading keeps the focus
+    assert page.get_attribute("th:has([data-sort=own-2])", "aria-sort") == "descending"
+    names = page.locator("#rows td.own.text").all_inner_texts()
+    assert names == ["mill 10", "mill 10", "mill 9", "mill 9", "lake", "lake", "–", "–"]
+
+
+def test_search_in_text_finds_nodes_by_their_columns(visit: Visit) -> None:
+    page = visit(with_columns())
+    search_for(page, "MILL 9", "No node matches")
+    page.select_option("#where", label="in ids and text")
+    assert "of 15 nodes" in page.inner_text("#count")
+    search_for(page, "node 59", "of 1 nodes")
+    assert visit(make_content()).locator("#where").count() == 0  # no text to search in
+
+
+def test_saved_rows_have_the_columns_shown_and_no_formulas(visit: Visit, tmp_path: Path) -> None:
+    content = with_columns(4)
+    content["columns"]["list"][2] |= {"name": "=cmd", "words": ["=1+1", "-5", "a,b"]}
+    content["columns"]["list"][3]["name"] = "upper"
+    page = visit(content)
+    page.click("#chooser summary")
+    page.uncheck('[data-column="role"]')
+    with page.expect_download() as waiting:
+        page.click("#download")
+    waiting.value.save_as(tmp_path / "nodes.csv")
+    with (tmp_path / "nodes.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = list(csv.DictReader(file))
+    own = ["year", "'=cmd", "upper (table)"]
+    builtin = ["id", "prediction", "lower", "upper", "width", "target", "inside"]
+    assert list(rows[0]) == builtin + own
+    assert [row["'=cmd"] for row in rows] == ["'=1+1", "-5", "a,b", ""]
+    assert [float(row["upper (table)"]) for row in rows] == pytest.approx([0, -1 / 3, -2 / 3, -1])
+
+
+def test_columns_left_out_are_named_without_javascript(visit: Visit) -> None:
+    content = make_content()
+    content["columns"]["left_out"] = ["<b>income</b>", "age"]
+    page = visit(content, java_script_enabled=False)
+    assert "2 further columns are not on this page" in page.inner_text("#nodes")
+    assert "<b>income</b>" in page.inner_text("#nodes")
+
+
+def test_ten_thousand_nodes_with_thirty_columns_stay_quick(visit: Visit) -> None:
+    content = make_content(10_000, drawn=4_000)
+    rng = np.random.default_rng(0)
+    content["columns"]["list"] = [
+        {
+            "name": f"column {i}",
+            "shown": True,
+            "kind": "number",
+            "values": rng.normal(size=10_000).round(6).tolist(),
+        }
+        for i in range(29)
+    ]
+    words = {"words": [f"place {i}" for i in range(10_000)], "codes": list(range(10_000))}
+    text = {"name": "place", "shown": True, "kind": "text", **words}
+    content["columns"]["list"].append(text)
+    page = visit(content)
+    start = page.evaluate("performance.now()")
+    page.select_option("#where", "text")
+    search_for(page, "place 777", "of 11 nodes")
+    page.fill("#threshold", "5000")
+    assert counts(page)["all nodes"] == "11"
+    search_for(page, "", "of 10,000 nodes")
+    page.click("#chooser summary")
+    page.check('[data-column="own-29"]')
+    page.click('[data-sort="own-29"]')
+    page.locator("#rows tr").nth(3).click()
+    assert page.evaluate("performance.now()") - start < 5_000  # about one second
+    assert "place 3" in page.inner_text("#panel")
+
+
+# ---- maps
+
+
+def labels(page: Any) -> dict[str, tuple[float, float]]:
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
+    return {text: (x, y) for text, x, y in page.evaluate("window.texts")}
+
+
+def bar(page: Any) -> float:
+    """The length of the scale bar, in pixels: it is drawn last."""
+    path = page.evaluate("window.path.slice(-4)")
+    (x, _), _, (end, _), _ = path
+    return end - x
+
+
+def degrees(page: Any) -> tuple[dict[float, float], dict[float, float]]:
+    """Where longitudes and latitudes stand on the axes, in pixels."""
+    found: dict[str, dict[float, float]] = {"E": {}, "N": {}}
+    for text, (x, y) in labels(page).items():
+        tick = re.fullmatch(r"([\d.]+)°\u00a0([EN])", text)
+        if tick:
+            found[tick[2]][float(tick[1])] = x if tick[2] == "E" else y
+    return found["E"], found["N"]
+
+
+def check_map(page: Any) -> None:
+    """One scale for all directions, the bar as long as it says, nodes where the ticks say."""
+    east, north = degrees(page)
+    assert min(len(east), len(north)) >= 3
+    lines = (np.polyfit(list(axis), list(axis.values()), 1) for axis in (east, north))
+    (scale_x, x), (scale_y, y) = lines
+    assert scale_x / -scale_y == pytest.approx(np.cos(np.radians(47.5)), rel=1e-6)
+    (text,) = [text for text in labels(page) if "km" in text]
+    kilometres = float(re.match(r"(\d+)\u00a0km", text)[1])
+    assert bar(page) / -scale_y * np.pi / 180 * 6371.0088 == pytest.approx(kilometres, rel=1e-4)
+    assert "at 48°\u00a0N" in text  # a degree east is a tenth longer at 45° than at 50°
+    hover(page, x + 9 * scale_x, y + 47 * scale_y)
+    assert "at 9 47\n" in page.inner_text("#tip")
+
+
+def test_map_ticks_stand_at_their_coordinates_and_lengths_are_true(visit: Visit) -> None:
+    page = visit(on_map(), before=WATCH_CANVAS)
+    page.locator("#graph").scroll_into_view_if_needed()
+    check_map(page)
+    assert set(degrees(page)[1]) == {45, 46, 47, 48, 49, 50}
+    page.click('[aria-label="Zoom in"]')
+    page.click('[aria-label="Zoom in"]')
+    check_map(page)
+    assert 45 not in degrees(page)[1]  # out of sight
+    page.locator("#graph").hover(position={"x": 300, "y": 200})
+    page.mouse.down()
+    page.mouse.move(500, 300, steps=4)
+    page.mouse.up()
+    page.focus("#graph")
+    page.keyboard.press("0")
+    check_map(page)
+
+
+def test_map_across_the_date_line_and_the_equator_names_directions(visit: Visit) -> None:
+    page = visit(on_map(x=[177, 183], y=[-2.5, 2.5], latitude=0), before=WATCH_CANVAS)
+    found = labels(page)
+    assert {"178°\u00a0E", "178°\u00a0W", "0°", "2°\u00a0S", "2°\u00a0N"} <= set(found)
+    assert found["178°\u00a0E"][0] < found["178°\u00a0W"][0]
+    assert found["2°\u00a0S"][1] > found["2°\u00a0N"][1]  # north is up
+
+
+def test_map_of_plain_units_has_their_names_and_a_bar_in_units(visit: Visit) -> None:
+    plain = {"names": ["east", "north"], "degrees": False, "latitude": None}
+    content = on_map(**plain, x=[0, 6000], y=[0, 5000])
+    content["graph"]["aspect"] = 6 / 5
+    page = visit(content, before=WATCH_CANVAS)
+    found = labels(page)
+    assert {"east", "north", "0", "2,000", "4,000"} <= set(found)
+    (scale,) = [text for text in found if text.endswith("units")]
+    length = float(scale.removesuffix(" units").replace(",", ""))
+    ticks = page.evaluate("window.texts.filter(([text]) => text === '2,000' || text === '4,000')")
+    lowest = max(y for *_, y in ticks)  # the axis below the map
+    first, second = sorted(x for _, x, y in ticks if y == lowest)
+    assert bar(page) / (second - first) * 2000 == pytest.approx(length, rel=1e-4)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_map_fits_the_screen_and_graphs_without_coordinates_have_no_axes(
+    visit: Visit, width: int
+) -> None:
+    page = visit(on_map(), width=width, before=WATCH_CANVAS)
+    box = page.locator("#graph").bounding_box()
+    for x, y in labels(page).values():
+        assert 0 < x < box["width"]
+        assert 0 < y < box["height"]
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert labels(visit(make_content(), before=WATCH_CANVAS)) == {}
