@@ -97,6 +97,10 @@ def test_unequal_shapes_raise_instead_of_broadcasting() -> None:
         metrics.picp(column, LOWER, UPPER)
     with pytest.raises(ArrayError, match="one length"):
         metrics.mpiw(Y[:1], LOWER, UPPER)
+    for error in (metrics.mae, metrics.rmse):
+        assert error(Y, LOWER) > 0  # lists are welcome
+        with pytest.raises(ArrayError, match="one length"):
+            error(Y[:1], LOWER)
 
 
 def test_no_nodes_nan_targets_and_flat_targets_raise() -> None:
@@ -171,16 +175,19 @@ def test_summary_one_sided_result_without_some_bound_has_no_mean_bound() -> None
 
 def test_summary_every_figure_is_declared_as_one_of_widths_or_bounds() -> None:
     got = metrics.summary(Intervals([1, 2, 2, 5], LOWER, UPPER, 0.8), Y, y_given=[0.0, 5.0])
-    assert list(got) == ["picp", *metrics.WIDTH_FIGURES, "mae", "rmse", *metrics.BOUND_FIGURES]
+    widths = ["mpiw", "mpiw_raw", "nmpiw", "mpe", "sharpness", "winkler", "winkler_one", "cwc"]
+    bounds = ["mean_bound", "miss_rate", "pinball"]
+    assert list(got) == ["picp", *widths, "mae", "rmse", *bounds]
+    assert (metrics.WIDTH_FIGURES, metrics.BOUND_FIGURES) == (tuple(widths), tuple(bounds))
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-200, 1e200])
 def test_rmse_of_extreme_sizes_is_that_of_scikit_learn(size: float) -> None:
     y, prediction = np.array([1.0, 2.0, 4.0]), np.array([1.5, 0.0, 4.0])
     wanted = size * math.sqrt(mean_squared_error(y, prediction))
-    assert metrics.rmse(size * y, size * prediction) == pytest.approx(wanted, rel=1e-12)
+    assert metrics.rmse(size * y, size * prediction) == pytest.approx(wanted, rel=1e-12, abs=0)
     assert metrics.mae(size * y, size * prediction) == pytest.approx(
-        size * mean_absolute_error(y, prediction), rel=1e-12
+        size * mean_absolute_error(y, prediction), rel=1e-12, abs=0
     )
     assert metrics.rmse(y, y) == 0.0
 

@@ -103,8 +103,8 @@ def rmse(y: Any, prediction: Any) -> float:
     """Return the root mean squared error of point predictions."""
     y, prediction = _aligned(y=y, prediction=prediction)
     error = np.abs(y - prediction)
-    size = error.max() or 1.0  # squares of 1e200 would overflow
-    return float(size * np.sqrt(((error / size) ** 2).mean()))
+    size = error.max()  # squares of 1e200 would overflow
+    return float(size * np.sqrt(((error / size) ** 2).mean())) if size > 0 else 0.0
 
 
 def cwc(
