@@ -108,6 +108,31 @@ def make_content(count: int = 60, *, drawn: int | None = None) -> dict[str, Any]
     }
 
 
+def with_columns(count: int = 60) -> dict[str, Any]:
+    """The same with columns of the user's: numbers, text, blanks, and one hidden at first."""
+    content = make_content(count)
+    names = ["lake", "mill 10", "mill 9", None]
+    content["columns"]["list"] = [
+        {"name": "lon", "shown": False, "kind": "number", "values": [i / 8 for i in range(count)]},
+        {
+            "name": "year",
+            "shown": True,
+            "kind": "number",
+            "values": [2000 + i for i in range(count)],
+        },
+        {
+            "name": "name",
+            "shown": True,
+            "kind": "text",
+            "words": names[:3],
+            "codes": [i % 4 if i % 4 < 3 else -1 for i in range(count)],
+        },
+        {"name": "a", "shown": True, "kind": "number", "values": [-i / 3 for i in range(count)]},
+        {"name": "b", "shown": True, "kind": "number", "values": [None] * count},
+    ]
+    return content
+
+
 def in_table(page: Any) -> list[str]:
     return page.locator("#rows tr td:first-child").all_inner_texts()
 

@@ -178,7 +178,7 @@ def test_summary_every_figure_is_declared_as_one_of_widths_or_bounds() -> None:
     widths = ["mpiw", "mpiw_raw", "nmpiw", "mpe", "sharpness", "winkler", "winkler_one", "cwc"]
     bounds = ["mean_bound", "miss_rate", "pinball"]
     assert list(got) == ["picp", *widths, "mae", "rmse", *bounds]
-    assert (metrics.WIDTH_FIGURES, metrics.BOUND_FIGURES) == (tuple(widths), tuple(bounds))
+    assert (tuple(widths), tuple(bounds)) == (metrics.WIDTH_FIGURES, metrics.BOUND_FIGURES)
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-200, 1e200])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from page_content import in_table, make_content, search_for
+from page_content import in_table, make_content, search_for, with_columns
 
 Visit = Callable[..., Any]
 WATCH_CANVAS = """
@@ -28,30 +28,6 @@ WATCH_CANVAS = """
   watch("lineTo", (x, y) => window.path.push([x, y]));
 """
 BORDER = 1  # of the canvas
-
-
-def with_columns(count: int = 60) -> dict[str, Any]:
-    content = make_content(count)
-    names = ["lake", "mill 10", "mill 9", None]
-    content["columns"]["list"] = [
-        {"name": "lon", "shown": False, "kind": "number", "values": [i / 8 for i in range(count)]},
-        {
-            "name": "year",
-            "shown": True,
-            "kind": "number",
-            "values": [2000 + i for i in range(count)],
-        },
-        {
-            "name": "name",
-            "shown": True,
-            "kind": "text",
-            "words": names[:3],
-            "codes": [i % 4 if i % 4 < 3 else -1 for i in range(count)],
-        },
-        {"name": "a", "shown": True, "kind": "number", "values": [-i / 3 for i in range(count)]},
-        {"name": "b", "shown": True, "kind": "number", "values": [None] * count},
-    ]
-    return content
 
 
 def on_map(**axes: Any) -> dict[str, Any]:

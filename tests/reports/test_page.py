@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from page_content import column, in_table, make_content, search_for
+from page_content import column, in_table, make_content, search_for, with_columns
 from qpignn.reports.page import render_page
 
 Visit = Callable[..., Any]
@@ -241,11 +241,13 @@ def test_rows_are_saved_as_csv_without_formulas(visit: Visit, tmp_path: Path) ->
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_is_wider_than_the_screen(visit: Visit, width: int) -> None:
-    content = make_content(60)
+    content = with_columns(60)
+    content["columns"]["list"][2]["words"][0] = content["columns"]["list"][1]["name"] = "W" * 300
     content["nodes"]["id"][0] = content["groupings"][0]["groups"][0]["label"] = "W" * 300
     content["title"] = content["target"] = content["summary"][0] = "W" * 200
     page = visit(content, width=width)
     page.locator("#rows tr button").first.click()
+    page.fill("#threshold", "30")
     for details in page.locator("summary").all():
         details.click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -286,8 +288,11 @@ CONTRASTS = """() => {
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out_in_both_modes(visit: Visit, scheme: str) -> None:
-    page = visit(make_content(), color_scheme=scheme)
+    page = visit(with_columns(), color_scheme=scheme)
     page.locator("#rows tr button").nth(1).click()
+    page.fill("#threshold", "30")
+    page.wait_for_selector("#choices:enabled")
+    page.click("#chooser summary")
     found = page.evaluate(CONTRASTS)
     assert len(found) > 150
     assert [words for contrast, words in found if contrast < 4.5] == []

@@ -138,8 +138,8 @@ METRICS = {
     "mean_bound": "mean bound, in the target's unit",
     "miss_rate": "miss rate: targets beyond their bound",
     "pinball": "pinball loss of the bound, in the target's unit",
-    "mae": "mean absolute error of the prediction (MAE), in the target's unit",
-    "rmse": "root mean squared error of the prediction (RMSE), in the target's unit",
+    "mae": "mean absolute error (MAE), in the target's unit",
+    "rmse": "root mean squared error (RMSE), in the target's unit",
 }
 
 

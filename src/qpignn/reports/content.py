@@ -16,6 +16,7 @@ from torch_geometric.data import Data
 
 from qpignn import __version__
 from qpignn.data.structure import overview
+from qpignn.diagnostics.coverage import Group
 from qpignn.diagnostics.diagnosis import Diagnosis
 from qpignn.files import as_path, replace_file
 from qpignn.methods.base import IntervalMethod
@@ -142,7 +143,7 @@ def _groupings(found: Diagnosis) -> list[dict[str, Any]]:
                     "coverage": group.coverage.share,
                     "low": group.coverage.low,
                     "high": group.coverage.high,
-                    "size": group.width if group.bound is None else group.bound,
+                    "size": _size(group),
                     "flagged": group.below,
                 }
                 for group in division.groups
@@ -150,6 +151,13 @@ def _groupings(found: Diagnosis) -> list[dict[str, Any]]:
         }
         for division in found.divisions
     ]
+
+
+def _size(group: Group) -> float | None:
+    """Return a group's mean width or mean bound; None where a node of it lacks its bound."""
+    if group.bound is None:
+        return group.width
+    return group.bound if np.isfinite(group.bound) else None
 
 
 def _misses(found: Diagnosis) -> dict[str, int] | None:

@@ -17,8 +17,8 @@ from string import Template
 from typing import Any
 
 from qpignn.files import finite
-from qpignn.reports.markup import WORDS, icon, sentence, text
-from qpignn.reports.sections import Section, sections
+from qpignn.reports.markup import WORDS, Section, icon, sentence, text
+from qpignn.reports.sections import sections
 
 SCRIPTS = ("base", "charts", "filter", "colours", "map", "graph", "card", "table", "start")
 """The parts of the page's script, in the order in which they are joined."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from qpignn.diagnostics.coverage import percent
 from qpignn.reports.explorer import explorer
 from qpignn.reports.markup import (
     WORDS,
+    Section,
     aligned,
     chart,
     details,
@@ -17,43 +18,13 @@ from qpignn.reports.markup import (
     number,
     percent_range,
     percentage,
+    section,
     sentence,
     table,
     text,
 )
+from qpignn.reports.provenance import background, training
 from qpignn.reports.wording import WORDINGS
-
-ABOUT_FIGURES = {
-    "confidence_level": "the coverage asked for",
-    "n_test": "held-out nodes the figures are computed on",
-    "picp": "coverage: the share of true values {kept}",
-    "mpiw": "mean width of the intervals, in ranges of the given targets",
-    "mpiw_raw": "mean width of the intervals, in the target's own unit",
-    "nmpiw": "mean width, in ranges of the held-out targets",
-    "mpe": "mean distance from the middle of the interval to the true value, in given ranges",
-    "sharpness": "mean squared width: one very wide interval weighs more",
-    "winkler": "Winkler score: width plus a price for every miss; smaller is better",
-    "winkler_one": "the same with a lower price, as the published code counts",
-    "cwc": "coverage and width in one number; smaller is better",
-    "mae": "mean absolute error of the prediction, in the target's own unit",
-    "rmse": "root mean squared error of the prediction, in the target's own unit",
-    "mean_bound": "mean of the bounds, in the target's own unit",
-    "miss_rate": "share of true values beyond their bound",
-    "pinball": "pinball loss of the bound as a quantile, in the target's own unit",
-}
-STOPPED = {
-    "epochs": "Training ran through all its epochs.",
-    "patience": "Training stopped early, because held-out nodes were no longer served better.",
-    "interrupted": "Training was interrupted.",
-}
-
-
-class Section(NamedTuple):
-    """A part of the page: its anchor, its name in the list of contents, and its HTML."""
-
-    anchor: str
-    title: str
-    html: str
 
 
 def sections(content: dict[str, Any]) -> list[Section]:
@@ -70,21 +41,11 @@ def sections(content: dict[str, Any]) -> list[Section]:
         _errors,
         _groups,
         _explorer,
-        _training,
-        _background,
+        training,
+        background,
     )
-    made = [section for make in makers if (section := make(content)) is not None]
-    return [section for section in made if section.html]
-
-
-def _section(anchor: str, title: str, lead: str, body: str, kind: str = "") -> Section:
-    """Frame a part; ``lead`` is plain text that says how to read it."""
-    words = f'<p class="lead">{text(lead)}</p>' if lead else ""
-    frame = (
-        f'<section id="{anchor}" class="card {kind}" aria-labelledby="{anchor}-title">'
-        f'<h2 id="{anchor}-title">{text(title)}</h2>{words}{body}</section>'
-    )
-    return Section(anchor, title, frame)
+    made = [found for make in makers if (found := make(content)) is not None]
+    return [found for found in made if found.html]
 
 
 def _summary(content: dict[str, Any]) -> Section:
@@ -96,7 +57,7 @@ def _summary(content: dict[str, Any]) -> Section:
         for tile in content["key_numbers"]
     )
     numbers = f'<dl class="tiles">{tiles}</dl>' if tiles else ""
-    return _section("summary", "In short", "", f'<div class="prose"><p>{words}</p></div>{numbers}')
+    return section("summary", "In short", "", f'<div class="prose"><p>{words}</p></div>{numbers}')
 
 
 def _unbroken(words: str) -> str:
@@ -114,7 +75,7 @@ def _watch(content: dict[str, Any]) -> Section | None:
         f"{sentence(found['text'])}</p></li>"
         for found in findings
     )
-    return _section("watch", "What to watch", "", f'<ul class="findings">{items}</ul>')
+    return section("watch", "What to watch", "", f'<ul class="findings">{items}</ul>')
 
 
 def _band(content: dict[str, Any]) -> Section | None:
@@ -143,7 +104,7 @@ def _band(content: dict[str, Any]) -> Section | None:
         ("cross", f"true value, {words.missed} ({missed:,})"),
     )
     body = legend(entries) + chart("band", label) + _misses(content)
-    return _section("band", f"{words.many.capitalize()} and true values", lead, body)
+    return section("band", f"{words.many.capitalize()} and true values", lead, body)
 
 
 def _misses(content: dict[str, Any]) -> str:
@@ -165,7 +126,7 @@ def _misses(content: dict[str, Any]) -> str:
 
 def _misses_alone(content: dict[str, Any]) -> Section | None:
     body = _misses(content)
-    return _section("band", "Misses", "", body) if body else None
+    return section("band", "Misses", "", body) if body else None
 
 
 def _calibration(content: dict[str, Any]) -> Section | None:
@@ -190,7 +151,7 @@ def _calibration(content: dict[str, Any]) -> Section | None:
     ]
     listed = table(("Wanted", "Attained", "95\u00a0% range"), rows, "Coverage by level")
     body = chart("calibration", label + ".") + details("These figures as a table", listed)
-    return _section("calibration", "Wanted and attained coverage", lead, body)
+    return section("calibration", "Wanted and attained coverage", lead, body)
 
 
 def _errors(content: dict[str, Any]) -> Section | None:
@@ -210,7 +171,7 @@ def _errors(content: dict[str, Any]) -> Section | None:
     rows = list(zip(*columns, (f"{group['nodes']:,}" for group in bins), strict=True))
     listed = table(("Mean width", "Mean error", "Nodes"), rows, "Error by width")
     body = chart("errors", label) + details("These figures as a table", listed)
-    return _section("errors", "Width and error", lead, body)
+    return section("errors", "Width and error", lead, body)
 
 
 def _groups(content: dict[str, Any]) -> Section | None:
@@ -231,7 +192,7 @@ def _groups(content: dict[str, Any]) -> Section | None:
         f"{percent(content['level'])}; bars show which coverages the count is compatible with "
         "(95\u00a0%). Groups to watch are drawn as diamonds."
     )
-    return _section("groups", "Coverage by group", lead, choice + blocks)
+    return section("groups", "Coverage by group", lead, choice + blocks)
 
 
 def _grouping(content: dict[str, Any], position: int, grouping: dict[str, Any]) -> str:
@@ -263,59 +224,10 @@ def _group_row(group: dict[str, Any], size: str) -> tuple[str, ...]:
     )
 
 
-def _training(content: dict[str, Any]) -> Section | None:
-    training = content["training"]
-    if not training or not training["loss"]:
-        return None
-    best, epochs = training["best_epoch"], len(training["loss"])
-    kept = f" The weights kept are those of epoch {best} (dashed line)." if best >= 0 else ""
-    stopped = STOPPED.get(training["stopped"], str(training["stopped"]))
-    lead = f"{epochs:,} epochs, that is passes over the graph. {stopped}{kept}"
-    aim = percent(training["level"])
-    covered = f"of training nodes; the line is the {aim} that training aims at"
-    wide = "of intervals, in scaled units"
-    if content["side"] != "both":
-        covered = f"of training nodes by a two-sided {aim} interval, one end of which is the bound"
-        wide = "of the two-sided intervals, in scaled units"
-    panels = [
-        ("loss", "Loss", "what training makes small"),
-        ("coverage", "Coverage", covered),
-        ("width", "Mean width", wide),
-        ("held_out", "Held-out score", "lower is better"),
-    ]
-    body = "".join(
-        f'<figure><figcaption><strong>{title}</strong> <span class="muted">{about}</span>'
-        f"</figcaption>{chart(f'training-{name}', f'{title} by epoch; {about}.')}</figure>"
-        for name, title, about in panels
-        if training[name]
-    )
-    return _section("training", "Training", lead, f'<div class="small-charts">{body}</div>')
-
-
 def _explorer(content: dict[str, Any]) -> Section | None:
     nodes = content["nodes"]
     if not nodes or not nodes["id"]:
         return None
     one = WORDINGS[content["side"]].one
     lead = f"Choose a node in the graph or in the table to see its {one} and its columns."
-    return _section("nodes", "Node by node", lead, explorer(content))
-
-
-def _background(content: dict[str, Any]) -> Section | None:
-    kept = WORDINGS[content["side"]].all_kept
-    figures = {k: v for k, v in (content["figures"] or {}).items() if v is not None}
-    named = [
-        (
-            f"<code>{text(name)}</code>",
-            number(value),
-            text(ABOUT_FIGURES.get(name, "").replace("{kept}", kept)),
-        )
-        for name, value in figures.items()
-    ]
-    parts = [("Settings", "settings"), ("Versions", "versions"), ("What was read", "read")]
-    body = details("All figures, by their short names", table((), named, "All figures", "words"))
-    body = body if named else ""
-    for title, name in parts:
-        rows = [(text(left), text(right)) for left, right in content[name]]
-        body += details(title, table((), rows, title, "words")) if rows else ""
-    return _section("background", "How this was made", "", body) if body else None
+    return section("nodes", "Node by node", lead, explorer(content))
