@@ -185,6 +185,22 @@ def test_colour_by_prediction_error_and_width(visit: Visit) -> None:
     assert page.inner_text("#colour-note") == ""
 
 
+def test_colour_by_width_equal_widths_have_one_colour(visit: Visit) -> None:
+    """As after conformal calibration; rounding makes them differ in the last digit."""
+    content = make_content(60)
+    middle = [1000.0 + 10 * i for i in range(60)]
+    content["nodes"] |= {
+        "prediction": middle,
+        "lower": [x - 82.13 for x in middle],
+        "upper": [x + 82.13 + 1e-6 * (i % 2) for i, x in enumerate(middle)],
+    }
+    page = visit(content)
+    page.uncheck("#mark")
+    assert "164 everywhere" in page.locator("#ramp").text_content()
+    first, second = (colour_at(page, *centre(page, content, i)) for i in (20, 21))
+    assert first == second
+
+
 # ---- columns
 
 
@@ -198,7 +214,7 @@ def test_own_columns_first_few_are_shown_and_others_chosen(visit: Visit) -> None
     assert page.locator("#rows tr").nth(2).locator("td.own").all_inner_texts() == [
         "2002",  # a year has no thousands
         "mill 9",
-        "−0.6666667",
+        "−0.666667",
     ]
     assert page.inner_text("#chooser summary") == "Columns (11 of 13)"
     page.click("#chooser summary")

@@ -21,17 +21,22 @@ function colouring(rows, values, { palette = VIRIDIS, about, without, note = "" 
     low = -high;
   }
   const shades = Array.from({ length: 65 }, (_, i) => mixed(palette, i / 64));
-  const share = (value) => (high > low ? (value - low) / (high - low) : 0.5);
+  const same = inUnit(low) === inUnit(high); // what reads alike looks alike
+  const share = (value) => (same ? 0.5 : (value - low) / (high - low));
   const shade = (row) => (Number.isFinite(values[row]) ? shades[Math.round(64 * clamp(share(values[row]), 0, 1))] : null);
 
   function legend(box) {
     const svg = picture(box, 300, 40), missing = known.length < rows.length ? ` (${without})` : "";
     draw(svg, "text", { x: 0, y: 11 }, about + missing);
-    for (let i = 0; i < 60; i++) draw(svg, "rect", { x: i * 5, y: 16, width: 5.2, height: 9, fill: mixed(palette, i / 59) });
+    for (let i = 0; i < 60; i++) draw(svg, "rect", { x: i * 5, y: 16, width: 5.2, height: 9, fill: same ? shades[32] : mixed(palette, i / 59) });
+    byId("colour-note").textContent = note;
+    if (same) {
+      draw(svg, "text", { x: 0, y: 38 }, `${inUnit(low)} everywhere`);
+      return;
+    }
     draw(svg, "text", { x: 0, y: 38 }, `${known[0] < low ? "≤ " : ""}${inUnit(low)}`);
     draw(svg, "text", { x: 150, y: 38, "text-anchor": "middle" }, inUnit((low + high) / 2));
     draw(svg, "text", { x: 300, y: 38, "text-anchor": "end" }, `${known.at(-1) > high ? "≥ " : ""}${inUnit(high)}`);
-    byId("colour-note").textContent = note;
   }
 
   return { shade, legend, without, values };

@@ -4,15 +4,24 @@ const KM_A_DEGREE = 111.195; // of latitude, on a sphere of the earth's mean rad
 
 // Axes around a map: coordinates at its edges, however it is zoomed, and a bar of known length.
 function makeMapAxes(axes) {
-  const margin = { left: 58, right: 14, top: 12, bottom: 26 };
+  const longest = Math.max(...axes.y.map((end) => label(end, ticks(axes.y, 20), "NS").length));
+  const margin = { left: 18 + 6.8 * longest, right: 3.6 * longest, top: 12, bottom: 26 };
 
   function degrees(value, all, letters) {
     const turned = letters === "EW" ? ((((value + 180) % 360) + 360) % 360) - 180 : value;
     const size = Math.abs(turned) < 1e-9 ? 0 : turned;
-    return `${tickText(Math.abs(size), all)}°${size ? "\u00a0" + letters[size > 0 ? 0 : 1] : ""}`;
+    return `${whole(Math.abs(size), all)}°${size ? "\u00a0" + letters[size > 0 ? 0 : 1] : ""}`;
   }
 
-  const label = (value, all, letters) => (axes.degrees ? degrees(value, all, letters) : tickText(value, all));
+  function label(value, all, letters) {
+    return axes.degrees ? degrees(value, all, letters) : proper(whole(value, all));
+  }
+
+  // All digits of a coordinate, with as many decimals as tell ticks apart.
+  function whole(value, all) {
+    const step = Math.abs(all[1] - all[0]) || 1, places = clamp(-Math.floor(Math.log10(step) + 1e-9), 0, 12);
+    return digits({ minimumFractionDigits: places, maximumFractionDigits: places }).format(value);
+  }
 
   function lengthText(length) {
     if (!axes.degrees) return `${number(length)} ${length === 1 ? "unit" : "units"}`;
@@ -31,7 +40,7 @@ function makeMapAxes(axes) {
     pen.lineWidth = 1;
     pen.strokeRect(frame.left, frame.top, frame.right - frame.left, frame.bottom - frame.top);
     pen.beginPath();
-    const xTicks = ticks(xSeen, (frame.right - frame.left) / 70), yTicks = ticks(ySeen, (frame.bottom - frame.top) / 60);
+    const xTicks = ticks(xSeen, (frame.right - frame.left) / (12 + 6.8 * longest)), yTicks = ticks(ySeen, (frame.bottom - frame.top) / 60);
     pen.textAlign = "center";
     pen.textBaseline = "top";
     for (const value of xTicks) {

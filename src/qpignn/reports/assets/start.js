@@ -6,8 +6,8 @@ function ownColumns(read) {
   return read.map(({ name, kind, shown, values, words: texts, codes }) => {
     if (kind === "number") {
       const saved = (row) => (values[row] === null ? "" : String(values[row]));
-      const digits7 = (value) => (Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(7))));
-      return { name, kind, shown, saved, text: (row) => (values[row] === null ? "–" : proper(digits7(values[row]))), keys: () => Float64Array.from(values, (value) => value ?? NaN) };
+      const brief = (value) => String(Number.isInteger(value) ? value : Number(Math.abs(value) < 1e4 ? value.toPrecision(6) : value.toFixed(2)));
+      return { name, kind, shown, saved, text: (row) => (values[row] === null ? "–" : proper(brief(values[row]))), keys: () => Float64Array.from(values, (value) => value ?? NaN) };
     }
     const keys = () => {
       const ranks = new Float64Array(texts.length);
