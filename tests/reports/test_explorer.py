@@ -180,6 +180,8 @@ def test_colour_by_prediction_error_and_width(visit: Visit) -> None:
     assert "grey: no true value" in page.locator("#ramp").text_content()
     assert "0.00" in page.locator("#ramp").text_content()  # in the middle, where colours turn
     assert "held-out nodes" in page.inner_text("#colour-note")
+    page.click("#theme")
+    assert colour_at(page, *ends[58])[:3] == [0xFF, 0xB8, 0x77]  # bright on a dark ground
     page.select_option("#colour", "width")
     assert colour_at(page, *ends[59])[:3] == [0xFD, 0xE7, 0x25]  # the widest
     assert page.inner_text("#colour-note") == ""

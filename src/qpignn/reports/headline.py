@@ -91,7 +91,7 @@ def _bound_tiles(results: Results, figures: dict[str, float | None]) -> list[dic
     assert found.coverage is not None
     words, level = WORDINGS[results.intervals.side], found.confidence_level
     wanted = f"± {percent(found.coverage.margin, 1)}; wanted {percent(round(1 - level, 9))}"
-    missed = f"{found.below + found.above:,} of {judged:,} {words.missed}"
+    missed = f"{found.below + found.above:,} of {judged:,} {words.all_missed}"
     tiles = [_tile("Miss rate", percent(1 - found.coverage.share, 1), f"{wanted}; {missed}")]
     if figures["mean_bound"] is not None:
         note = "of held-out nodes, in the target's unit"

@@ -1,7 +1,11 @@
 // ---- what colours show ----------------------------------------------------------------------
 
 const VIRIDIS = ["440154", "472d7b", "3b528b", "2c728e", "21918c", "28ae80", "5ec962", "addc30", "fde725"];
-const BLUE_TO_ORANGE = ["08306b", "2b6cb0", "7fb2d9", "cfe1ef", "f7f7f7", "fbd9b5", "f0a35e", "c8641c", "7f3b08"];
+// From blue through what lies near the ground to orange.
+const BLUE_TO_ORANGE = {
+  light: ["08306b", "2b6cb0", "7fb2d9", "cfe1ef", "f7f7f7", "fbd9b5", "f0a35e", "c8641c", "7f3b08"],
+  dark: ["a6d3ff", "6ba8dc", "3f7aaf", "345067", "39424d", "6b4a2e", "a5672f", "dc8a3c", "ffb877"],
+};
 
 function mixed(palette, share) {
   const at = clamp(share, 0, 1) * (palette.length - 1), i = Math.min(Math.floor(at), palette.length - 2);
@@ -12,11 +16,11 @@ function mixed(palette, share) {
 
 // A way to colour the drawn rows: `shade` gives a colour, or null where there is no value. The ends
 // are the 2 % and 98 % quantiles, so that a few extreme nodes do not take all colours.
-function colouring(rows, values, { palette = VIRIDIS, about, without, note = "" }) {
+function colouring(rows, values, { palette = VIRIDIS, twoWays = false, about, without, note = "" }) {
   const known = sorted(rows.map((row) => values[row])).filter(Number.isFinite);
   const quantile = (share) => known[Math.round(share * (known.length - 1))] ?? 0;
   let [low, high] = [quantile(0.02), quantile(0.98)];
-  if (palette === BLUE_TO_ORANGE) {
+  if (twoWays) {
     high = Math.max(Math.abs(low), Math.abs(high));
     low = -high;
   }
@@ -51,10 +55,11 @@ function colourings(rows) {
     }),
     prediction: colouring(rows, nodes.prediction, { about: `prediction of ${short(content.target, 28)}`, without: "" }),
     error: colouring(rows, error, {
-      palette: BLUE_TO_ORANGE,
+      palette: BLUE_TO_ORANGE[isDark() && !matchMedia("print").matches ? "dark" : "light"],
+      twoWays: true,
       about: "true value − prediction",
       without: "grey: no true value",
-      note: "Orange: the true value is higher than predicted; blue: lower. The fit has seen the given nodes, so their errors are smaller than those of held-out nodes.",
+      note: "Orange: the true value is higher than predicted; blue: lower. The fit has seen the given nodes, so their errors tend to be smaller than those of held-out nodes.",
     }),
   };
 }

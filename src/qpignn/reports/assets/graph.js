@@ -7,9 +7,8 @@ function makeGraph() {
   const axes = drawn.axes ? makeMapAxes(drawn.axes) : null;
   const margin = axes ? axes.margin : { left: 18, right: 18, top: 18, bottom: 18 };
   const room = axes ? 14 : 0; // between the frame of a map and its outermost nodes
-  const schemes = colourings(rows);
   const zoom = { by: 1, dx: 0, dy: 0 };
-  let size = { w: 0, h: 0 }, colours = {}, radius = 4, cursor = -1, waiting = false, scheme = schemes.width;
+  let size = { w: 0, h: 0 }, colours = {}, radius = 4, cursor = -1, waiting = false, schemes, scheme;
   let frame, toX, toY; // the plot's edges; from shares of its width and height to pixels
 
   const kept = (i) => filter.keeps(rows[i]);
@@ -69,7 +68,7 @@ function makeGraph() {
     const paintNode = (i, colour) => {
       const open = colour === null && !grey;
       pen.beginPath();
-      pen.arc(x[i], y[i], radius, 0, 2 * Math.PI);
+      pen.arc(x[i], y[i], colour === null && grey ? 0.7 * radius : radius, 0, 2 * Math.PI);
       pen.fillStyle = open ? colours.card : colour ?? colours.unknown;
       pen.fill();
       pen.lineWidth = open ? 1.6 : 0.7;
@@ -137,9 +136,15 @@ function makeGraph() {
     paint();
   }
 
-  function recolour() {
+  function readColours() {
     const style = getComputedStyle(root);
     for (const name of ["edge", "ink", "card", "cross", "muted", "line", "unknown"]) colours[name] = style.getPropertyValue("--" + name).trim();
+    schemes = colourings(rows);
+    colourBy(byId("colour").value);
+  }
+
+  function recolour() {
+    readColours();
     paint();
   }
 
@@ -252,7 +257,7 @@ function makeGraph() {
     canvas.addEventListener("blur", () => { cursor = -1; showNode(chosen); repaint(); });
   }
 
-  function recolourBy(name) {
+  function colourBy(name) {
     scheme = schemes[name];
     const missing = rows.some((row) => scheme.shade(row) === null), about = byId("colour").selectedOptions[0].textContent;
     scheme.legend(byId("ramp"));
@@ -263,14 +268,13 @@ function makeGraph() {
   function start() {
     startPointer();
     startKeys();
-    byId("colour").addEventListener("change", (event) => recolourBy(event.target.value));
+    byId("colour").addEventListener("change", (event) => colourBy(event.target.value));
     filter.onChange(() => { if (cursor >= 0 && !kept(cursor)) cursor = -1; repaint(); });
     byId("mark").addEventListener("change", repaint);
     const factors = { in: 1.5, out: 1 / 1.5, fit: 0 };
     for (const button of document.querySelectorAll("[data-zoom]")) button.addEventListener("click", () => zoomBy(factors[button.dataset.zoom]));
+    readColours();
     resize();
-    recolour();
-    recolourBy(byId("colour").value);
   }
 
   const reveal = (row) => (at.has(row) ? see(at.get(row)) : repaint());
