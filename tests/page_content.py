@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+BORDER = 1  # of the canvas
+
 
 def make_content(count: int = 60, *, drawn: int | None = None) -> dict[str, Any]:
     """Node i stands on a grid, is predicted i, and has the interval i ± (1 + i / count)."""
@@ -146,3 +148,8 @@ def search_for(page: Any, words: str, expected: str) -> None:
     page.wait_for_function(
         "words => document.getElementById('count').textContent.includes(words)", arg=expected
     )
+
+
+def hover(page: Any, x: float, y: float) -> None:
+    """Point at a place of the canvas."""
+    page.locator("#graph").hover(position={"x": x + BORDER, "y": y + BORDER})
