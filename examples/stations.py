@@ -10,6 +10,7 @@ from __future__ import annotations
 import sys
 
 import matplotlib.pyplot as plt
+import numpy as np
 from matplotlib.collections import LineCollection
 
 from qpignn import QpiGNN, example_tables, from_frames, split_nodes
@@ -38,10 +39,10 @@ for panel, values, title in (
         drawn = panel.scatter(*place[some].T, c=values[some], **style, **scale)
     figure.colorbar(drawn, ax=panel, shrink=0.8)
     panel.set_title(f"{title}  (diamonds: not measured)")
-    panel.set_aspect("equal")
+    panel.set_aspect(1 / np.cos(np.radians(place[:, 1].mean())))  # degrees east are shorter
     panel.set_axis_off()
 test = data.test_mask
 intervals.select(test.numpy()).plot(data.y[test], axes=panels[2])
-panels[2].set_title("held-out stations, by pollution")
+panels[2].set_title("held-out stations, by prediction")
 panels[2].legend(frameon=False, loc="upper left")
 figure.savefig(sys.argv[1] if len(sys.argv) > 1 else "stations.png", dpi=130)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from qpignn import calibration
+from qpignn import calibration, intervals
 from qpignn.calibration import Form, Reach, Stretch
 
 
@@ -187,7 +187,7 @@ def test_half_widths_are_drawn_as_far_as_the_noise_says(power: float) -> None:
 
 def test_the_words_of_the_interface() -> None:
     """They stand in saved models and in scripts."""
-    assert calibration.SIDES == ("both", "lower", "upper")
+    assert intervals.SIDES == ("both", "lower", "upper")
     assert calibration.TAILS == ("free", "equal", "symmetric")
 
 

@@ -4,7 +4,7 @@ import torch
 from matplotlib.figure import Figure
 
 from qpignn import Intervals
-from qpignn.errors import ArrayError, SettingError
+from qpignn.errors import ArrayError, SettingError, UnknownNameError
 
 
 @pytest.fixture
@@ -74,6 +74,59 @@ def test_targets_of_another_length_raise(three: Intervals) -> None:
         three.covers([1.0])
     with pytest.raises(ArrayError, match="got NaN; select labelled nodes"):
         three.covers([1.0, float("nan"), 1.0])
+
+
+@pytest.mark.parametrize(
+    ("lower", "upper", "side"),
+    [
+        ([0.0, -np.inf], [1.0, 2.0], "both"),
+        ([-np.inf, -np.inf], [1.0, np.inf], "upper"),
+        ([0.0, 1.0], [np.inf, np.inf], "lower"),
+        ([-np.inf, -np.inf], [np.inf, np.inf], "both"),  # no bound at all
+    ],
+)
+def test_side_is_read_from_which_bounds_are_finite(
+    lower: list[float], upper: list[float], side: str
+) -> None:
+    found = Intervals([0.5, 1.0], lower, upper, 0.9)
+    assert found.side == side
+    assert found.select([0]).side == side  # a part of a result is of the same kind
+    wanted = {"both": None, "lower": lower, "upper": upper}[side]
+    assert (None if found.bound is None else found.bound.tolist()) == wanted
+
+
+def test_side_unknown_raises() -> None:
+    with pytest.raises(UnknownNameError, match="side"):
+        Intervals([0.0], [0.0], [0.0], 0.9, side="left")
+
+
+def test_repr_one_sided_names_the_bound_and_no_width() -> None:
+    upper = Intervals([1.0, 2.0], [-np.inf] * 2, [2.0, 3.0], 0.9)
+    assert repr(upper) == "Intervals(2 nodes at 0.9, mean upper bound 2.5)"
+    assert "inf" not in upper._repr_html_()
+    assert "<th>upper</th>" in upper._repr_html_()
+
+
+def test_plot_with_targets_is_sorted_by_prediction() -> None:
+    """Even perfect intervals miss extreme targets more often: the order must not use targets."""
+    intervals = Intervals([3.0, 1.0, 2.0], [2.0, 0.0, 1.0], [4.0, 2.0, 3.0], 0.5)
+    (axes,) = intervals.plot([2.5, 9.0, 1.5]).axes
+    drawn = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
+    assert drawn["prediction"] == [[0, 1.0], [1, 2.0], [2, 3.0]]
+    assert drawn["target, missed"] == [[0, 9.0]]  # of the node with the smallest prediction
+    assert axes.get_xlabel() == "nodes, by prediction"
+
+
+@pytest.mark.parametrize(("side", "within"), [("upper", "below"), ("lower", "above")])
+def test_plot_one_sided_draws_bounds_and_says_so(side: str, within: str) -> None:
+    bounds = {"upper": ([-np.inf] * 3, [2.0, 3.0, 4.0]), "lower": ([0.0, 1.0, 2.0], [np.inf] * 3)}
+    found = Intervals([1.0, 2.0, 3.0], *bounds[side], 0.9)
+    (axes,) = found.plot([1.0, 2.0, 9.0 if side == "upper" else -9.0]).axes
+    assert axes.get_title() == f"90 % {side} bounds: 66.7 % of targets {within}"
+    drawn = {line.get_label(): line for line in axes.lines}
+    assert drawn[f"{side} bound"].get_ydata().tolist() == [*bounds[side][side == "upper"]]
+    assert len(drawn[f"target, {within}"].get_xdata()) == 2
+    assert not any("interval" in text.get_text() for text in axes.get_legend().get_texts())
 
 
 def test_the_picture_tells_hits_from_misses_by_shape(three: Intervals) -> None:

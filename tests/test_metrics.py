@@ -97,6 +97,10 @@ def test_unequal_shapes_raise_instead_of_broadcasting() -> None:
         metrics.picp(column, LOWER, UPPER)
     with pytest.raises(ArrayError, match="one length"):
         metrics.mpiw(Y[:1], LOWER, UPPER)
+    for error in (metrics.mae, metrics.rmse):
+        assert error(Y, LOWER) > 0  # lists are welcome
+        with pytest.raises(ArrayError, match="one length"):
+            error(Y[:1], LOWER)
 
 
 def test_no_nodes_nan_targets_and_flat_targets_raise() -> None:
@@ -127,6 +131,65 @@ def test_a_summary_in_the_units_of_the_given_targets() -> None:
     assert got["winkler_one"] == pytest.approx((12 + 1 + 2) / 4 / 5)  # a unit missed counts once
     assert got["nmpiw"] == pytest.approx(3 / 10)  # of the evaluated targets' range
     assert got["cwc"] == pytest.approx(0.3 * 21.0855369)
+    # predictions 1, 2, 2, 5 are 0, 1, 3 and 4 away: the target's unit, not the range's
+    assert got["mae"] == pytest.approx(2.0)
+    assert got["rmse"] == pytest.approx(math.sqrt((0 + 1 + 9 + 16) / 4))
+    assert [got[name] for name in metrics.BOUND_FIGURES] == [None, None, None]
+
+
+def test_summary_upper_bound_gives_its_own_three_figures() -> None:
+    bound = [2.0, 3.0, 4.0, 7.0]
+    upper = Intervals([1, 2, 2, 5], [-np.inf] * 4, bound, 0.8)
+    got = metrics.summary(upper, Y, y_given=[0.0, 5.0])
+    assert got["picp"] == 0.75  # only 9 is above its 7
+    assert got["miss_rate"] == 0.25
+    assert got["mean_bound"] == 4.0
+    # τ = 0.8: 0.2 per unit below the bound (1 + 0 + 5 units), 0.8 per unit above it (2 units)
+    assert got["pinball"] == pytest.approx((0.2 * 6 + 0.8 * 2) / 4)
+    assert got["pinball"] == pytest.approx(mean_pinball_loss(Y, bound, alpha=0.8))
+    assert {got[name] for name in metrics.WIDTH_FIGURES} == {None}
+    assert got["mae"] == pytest.approx(2.0)
+
+
+def test_summary_lower_bound_is_the_quantile_one_minus_level() -> None:
+    bound = [0.0, 1.0, 0.0, 3.0]
+    lower = Intervals([1, 2, 2, 5], bound, [np.inf] * 4, 0.8)
+    got = metrics.summary(lower, Y, y_given=[0.0, 5.0])
+    assert (got["miss_rate"], got["mean_bound"]) == (0.25, 1.0)  # −1 is below its 0
+    # τ = 0.2: 0.2 per unit above the bound (1 + 2 + 6 units), 0.8 per unit below it (1 unit)
+    assert got["pinball"] == pytest.approx((0.2 * 9 + 0.8) / 4)
+
+
+def test_summary_bound_cut_at_the_limit_of_the_target_stays_one_sided() -> None:
+    cut = Intervals([1, 2, 2, 5], [-1.0] * 4, UPPER, 0.8, side="upper")
+    got = metrics.summary(cut, Y, y_given=[0.0, 5.0])
+    assert got["mean_bound"] == 4.0
+    assert got["mpiw"] is None
+
+
+def test_summary_one_sided_result_without_some_bound_has_no_mean_bound() -> None:
+    upper = Intervals([1.0, 2.0], [-np.inf] * 2, [2.0, np.inf], 0.9)
+    got = metrics.summary(upper, [1.0, 3.0], y_given=[0.0, 4.0])
+    assert (got["miss_rate"], got["mean_bound"], got["pinball"]) == (0.0, None, None)
+
+
+def test_summary_every_figure_is_declared_as_one_of_widths_or_bounds() -> None:
+    got = metrics.summary(Intervals([1, 2, 2, 5], LOWER, UPPER, 0.8), Y, y_given=[0.0, 5.0])
+    widths = ["mpiw", "mpiw_raw", "nmpiw", "mpe", "sharpness", "winkler", "winkler_one", "cwc"]
+    bounds = ["mean_bound", "miss_rate", "pinball"]
+    assert list(got) == ["picp", *widths, "mae", "rmse", *bounds]
+    assert (tuple(widths), tuple(bounds)) == (metrics.WIDTH_FIGURES, metrics.BOUND_FIGURES)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-200, 1e200])
+def test_rmse_of_extreme_sizes_is_that_of_scikit_learn(size: float) -> None:
+    y, prediction = np.array([1.0, 2.0, 4.0]), np.array([1.5, 0.0, 4.0])
+    wanted = size * math.sqrt(mean_squared_error(y, prediction))
+    assert metrics.rmse(size * y, size * prediction) == pytest.approx(wanted, rel=1e-12, abs=0)
+    assert metrics.mae(size * y, size * prediction) == pytest.approx(
+        size * mean_absolute_error(y, prediction), rel=1e-12, abs=0
+    )
+    assert metrics.rmse(y, y) == 0.0
 
 
 def test_a_summary_of_one_node_has_no_range_to_divide_by() -> None:
@@ -162,7 +225,10 @@ def test_a_summary_knows_no_unit(size: float) -> None:
     columns = [size * np.array(column) for column in ([1.0, 2, 2, 5], LOWER, UPPER)]
     found = metrics.summary(Intervals(*columns, 0.8), size * np.array(Y), y_given=[0.0, 5 * size])
     wanted = metrics.summary(Intervals([1, 2, 2, 5], LOWER, UPPER, 0.8), Y, y_given=[0.0, 5.0])
-    assert found.pop("mpiw_raw") == pytest.approx(size * wanted.pop("mpiw_raw"), rel=1e-12)
+    for name in ("mpiw_raw", "mae", "rmse"):  # in the target's unit
+        assert found.pop(name) == pytest.approx(size * wanted.pop(name), rel=1e-12)
+    found, wanted = ({k: v for k, v in one.items() if v is not None} for one in (found, wanted))
+    assert len(wanted) == 8
     assert found == pytest.approx(wanted, rel=1e-12)
 
 

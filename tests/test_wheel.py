@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from qpignn.reports.page import SCRIPTS
+
 ROOT = Path(__file__).parent.parent
 PIP = [sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check"]
 
@@ -52,7 +54,8 @@ def elsewhere(installed: Path, *command: str) -> str:
 def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "qpignn/py.typed" in names
-    assert {f"qpignn/reports/assets/page.{kind}" for kind in ("html", "css", "js")} <= set(names)
+    assets = ["page.html", "page.css", *(f"{name}.js" for name in SCRIPTS)]
+    assert {f"qpignn/reports/assets/{name}" for name in assets} <= set(names)
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"qpignn"}
 
 

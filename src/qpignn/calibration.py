@@ -20,7 +20,6 @@ from qpignn.metrics import mpiw, winkler_score
 Floats = npt.NDArray[np.float64]
 Masks = npt.NDArray[np.bool_]
 
-SIDES = ("both", "lower", "upper")
 TAILS = ("free", "equal", "symmetric")
 POWERS = (1.0, 0.5, 0.0)
 SHARES = (0.5, 0.25, 0.1, 0.0, 0.75, 0.9, 1.0)

@@ -1,4 +1,4 @@
-"""The picture of intervals: one bar a node, in rising order."""
+"""The picture of intervals or one-sided bounds: one mark per node, by rising prediction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ if TYPE_CHECKING:
     from qpignn.intervals import Intervals
 
 BAND, INSIDE, MISSED = "#9ecae1", "#08306b", "#d95f02"  # apart in lightness as well as in hue
-PREDICTED = "#5a9bd4"
+PREDICTED, BOUND = "#5a9bd4", "#3182bd"
+WITHIN = {"both": "inside", "upper": "below", "lower": "above"}
+"""Where targets should lie: within the interval, or on one side of the bound."""
 
 
 class Picture(Figure):
@@ -26,37 +28,53 @@ class Picture(Figure):
 
 
 def band_figure(intervals: Intervals, y: Any = None, title: str = "") -> Picture:
-    """Draw intervals by rising target, or by rising prediction where no targets are given."""
+    """Draw intervals, or one-sided bounds, by rising prediction.
+
+    Args:
+        intervals: what to draw.
+        y: the targets, one per node, where they are known.
+        title: by default the level and, with targets, the share of targets inside.
+    """
     figure = Picture(figsize=(9, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     hit = draw_band(axes, intervals, y, size=1.6)
-    level = f"{100 * intervals.confidence_level:g} % intervals"
-    if hit is None:
-        axes.set_xlabel("nodes, by prediction")
-        axes.set_title(title or level)
-    else:
-        axes.set_xlabel("nodes, by target")
-        axes.set_title(title or f"{level}: {100 * hit.mean():.1f} % of targets inside")
+    side = intervals.side
+    level = f"{100 * intervals.confidence_level:g} % "
+    level += "intervals" if side == "both" else f"{side} bounds"
+    if hit is not None:
+        level += f": {100 * hit.mean():.1f} % of targets {WITHIN[side]}"
+    axes.set_xlabel("nodes, by prediction")
+    axes.set_title(title or level)
     axes.set_ylabel("target")
     handles, labels = axes.get_legend_handles_labels()
     if hit is not None:
         labels[-1] += f" ({int((~hit).sum())} of {len(hit)})"
-    axes.legend(handles, labels, loc="upper left", frameon=False)
+    place = "lower right" if side == "lower" else "upper left"  # where nothing is drawn
+    axes.legend(handles, labels, loc=place, frameon=False)
     return figure
 
 
 def draw_band(axes: Any, intervals: Intervals, y: Any = None, *, size: float = 1.0) -> Any:
-    """Draw intervals into axes; return which targets are inside, where targets are given.
+    """Draw intervals or one-sided bounds into axes, by rising prediction.
 
+    Intervals are bars. A bound is a mark, with a line to the side on which targets should lie.
     Missed targets are marked by shape as well as by colour.
+
+    Returns:
+        Which targets are inside, in the order drawn; None without targets.
     """
-    order = np.argsort(intervals.prediction if y is None else np.asarray(y), kind="stable")
+    order = np.argsort(intervals.prediction, kind="stable")
     shown = intervals.select(order)
     rank = np.arange(len(shown))
-    line = {"color": BAND, "linewidth": size / 1.6 * _line_width(len(rank))}
-    axes.vlines(rank, *_drawn_ends(shown, y), **line)
-    axes.vlines([], [], [], color=BAND, linewidth=6, label="interval")
+    bar = size / 1.6 * _line_width(len(rank))
+    if shown.bound is None:
+        axes.vlines(rank, *_drawn_ends(shown, y), color=BAND, linewidth=bar)
+        axes.vlines([], [], [], color=BAND, linewidth=6, label="interval")
+    else:
+        axes.vlines(rank, *_drawn_ends(shown, y), color=BAND, linewidth=bar / 4, alpha=0.6)
+        mark = {"color": BOUND, "markersize": bar, "markeredgewidth": size}
+        axes.plot(rank, shown.bound, "_", **mark, label=f"{shown.side} bound")
     dots = {"color": PREDICTED, "markersize": 1.5 * size, "label": "prediction"}
     axes.plot(rank, shown.prediction, ".", **dots)
     axes.spines[["top", "right"]].set_visible(False)
@@ -66,7 +84,7 @@ def draw_band(axes: Any, intervals: Intervals, y: Any = None, *, size: float = 1
     targets = np.asarray(y)[order]
     hit = shown.covers(targets)
     for chosen, marker, color, factor, label in (
-        (hit, ".", INSIDE, 2.5, "target, inside"),
+        (hit, ".", INSIDE, 2.5, f"target, {WITHIN[shown.side]}"),
         (~hit, "x", MISSED, 3.7, "target, missed"),
     ):
         style = {"color": color, "markersize": factor * size, "label": label}

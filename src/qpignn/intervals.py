@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from qpignn.errors import ArrayError, SettingError, brief, optional_package
+from qpignn.errors import ArrayError, SettingError, brief, one_of, optional_package
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Floats = npt.NDArray[np.float64]
+SIDES = ("both", "lower", "upper")
+"""Which bounds a result has: an interval, or one bound only."""
 FRAME_COLUMNS = ("prediction", "lower", "upper", "epistemic", "aleatoric")
 """Columns of a table of intervals beside the ids."""
 DIGITS = 7  # of a typical width that a text file keeps
@@ -110,6 +112,12 @@ def _places(nodes: Any, length: int) -> npt.NDArray[Any]:
     return places
 
 
+def _side(lower: Floats, upper: Floats) -> str:
+    """Return which bounds there are, from which of them are finite."""
+    low, high = (bool(np.isfinite(bound).any()) for bound in (lower, upper))
+    return "both" if low == high else "lower" if low else "upper"
+
+
 @dataclass(frozen=True)
 class Intervals:
     """Prediction intervals in the target's own unit.
@@ -122,6 +130,9 @@ class Intervals:
         id_name: what the user calls them: the first column of :meth:`to_frame`.
         epistemic: the part of each width that comes from the members' disagreement, which more
             labels would shrink; None where a method has no members to compare.
+        side: ``both``, or ``lower`` or ``upper`` for a one-sided result. Its other bound is
+            infinite, or the limit of the target (``y_min``, ``y_max``). By default a result is
+            one-sided if one of its bounds is infinite on every node and the other is not.
     """
 
     prediction: Floats
@@ -130,6 +141,7 @@ class Intervals:
     confidence_level: float
     node_id: npt.NDArray[Any]
     epistemic: Floats | None = None
+    side: str = "both"
     id_name: str = "id"
 
     def __init__(
@@ -141,6 +153,7 @@ class Intervals:
         node_id: Any = None,
         *,
         epistemic: Any = None,
+        side: str | None = None,
         id_name: str = "id",
     ) -> None:
         columns = {"prediction": prediction, "lower": lower, "upper": upper}
@@ -164,19 +177,29 @@ class Intervals:
             raise ArrayError(f"expected lower ≤ upper, got the reverse on {crossed} nodes")
         object.__setattr__(self, "confidence_level", check_level(confidence_level))
         object.__setattr__(self, "node_id", ids)
+        found = _side(arrays["lower"], arrays["upper"]) if side is None else side
+        object.__setattr__(self, "side", one_of("side", found, SIDES))
         object.__setattr__(self, "id_name", "id" if id_name in FRAME_COLUMNS else id_name)
 
     def __len__(self) -> int:
         return len(self.lower)
 
     def __repr__(self) -> str:
-        width = f", mean width {self.width.mean():.4g}" if len(self) else ""
-        return f"Intervals({len(self):,} nodes at {self.confidence_level:g}{width})"
+        size = ""
+        if len(self):
+            name = "width" if self.bound is None else f"{self.side} bound"
+            size = f", mean {name} {(self.width if self.bound is None else self.bound).mean():.4g}"
+        return f"Intervals({len(self):,} nodes at {self.confidence_level:g}{size})"
 
     @property
     def width(self) -> Floats:
         """Upper minus lower, per node."""
         return self.upper - self.lower
+
+    @property
+    def bound(self) -> Floats | None:
+        """The bound of a one-sided result, per node; None for intervals with two bounds."""
+        return {"both": None, "lower": self.lower, "upper": self.upper}[self.side]
 
     @property
     def aleatoric(self) -> Floats | None:
@@ -198,14 +221,25 @@ class Intervals:
         chosen = nodes if isinstance(nodes, slice) else _places(nodes, len(self))
         columns = (self.prediction[chosen], self.lower[chosen], self.upper[chosen])
         part = None if self.epistemic is None else self.epistemic[chosen]
-        ids, level = self.node_id[chosen], self.confidence_level
-        return Intervals(*columns, level, ids, epistemic=part, id_name=self.id_name)
+        return Intervals(
+            *columns,
+            self.confidence_level,
+            self.node_id[chosen],
+            epistemic=part,
+            side=self.side,
+            id_name=self.id_name,
+        )
 
     def plot(self, y: Any = None, *, axes: Any = None, title: str = "") -> Any:
-        """Draw the intervals in rising order, with the targets ``y`` where they are known.
+        """Draw the intervals, or the bounds of a one-sided result, by rising prediction.
 
-        Returns a matplotlib figure, which a notebook shows by itself and ``savefig`` writes to a
-        file; with ``axes`` it draws there and returns them.
+        Args:
+            y: the targets, one per node, where they are known: dots inside, crosses outside.
+            axes: matplotlib axes to draw into; by default a new figure.
+            title: of the new figure; by default the level and, with targets, the coverage.
+
+        Returns:
+            The figure, which a notebook displays and ``savefig`` writes to a file; or ``axes``.
         """
         optional_package("matplotlib", "a picture")
         from qpignn.drawing import band_figure, draw_band
@@ -221,7 +255,10 @@ class Intervals:
     def _repr_html_(self) -> str:
         """Show the first nodes as a table in a notebook."""
         rest = f"<p>and {len(self) - 10:,} more</p>" if len(self) > 10 else ""
-        table = self.select(slice(10)).to_frame().to_html(index=False, float_format="{:.4g}".format)
+        first = self.select(slice(10)).to_frame()
+        if self.bound is not None:  # the other bound says nothing
+            first = first.drop(columns="lower" if self.side == "upper" else "upper")
+        table = first.to_html(index=False, float_format="{:.4g}".format)
         return f"<p>{escape(repr(self))}</p>{table}{rest}"
 
     def to_frame(self, *, parts: bool = False) -> pd.DataFrame:

@@ -14,6 +14,11 @@ import numpy as np
 from qpignn.errors import ArrayError
 from qpignn.intervals import Floats, Intervals, as_nodes, check_level, covers
 
+WIDTH_FIGURES = (
+    *("mpiw", "mpiw_raw", "nmpiw", "mpe", "sharpness", "winkler", "winkler_one", "cwc"),
+)
+BOUND_FIGURES = ("mean_bound", "miss_rate", "pinball")
+
 
 def _aligned(**columns: Any) -> tuple[Floats, ...]:
     arrays = {name: as_nodes(name, values) for name, values in columns.items()}
@@ -83,6 +88,25 @@ def winkler_score(
     return float((upper - lower + price * missed).mean())
 
 
+def miss_rate(y: Any, lower: Any, upper: Any) -> float:
+    """Return the share of targets outside their interval or beyond their bound: 1 − PICP."""
+    return 1 - picp(y, lower, upper)
+
+
+def mae(y: Any, prediction: Any) -> float:
+    """Return the mean absolute error of point predictions."""
+    y, prediction = _aligned(y=y, prediction=prediction)
+    return float(np.abs(y - prediction).mean())
+
+
+def rmse(y: Any, prediction: Any) -> float:
+    """Return the root mean squared error of point predictions."""
+    y, prediction = _aligned(y=y, prediction=prediction)
+    error = np.abs(y - prediction)
+    size = error.max()  # squares of 1e200 would overflow
+    return float(size * np.sqrt(((error / size) ** 2).mean())) if size > 0 else 0.0
+
+
 def cwc(
     y: Any,
     lower: Any,
@@ -103,19 +127,37 @@ def summary(intervals: Intervals, y: Any, *, y_given: Any) -> dict[str, float | 
     ``mpiw``, ``mpe`` and ``winkler`` are in multiples of the range of ``y_given``, the targets the
     method was given, and ``sharpness`` in its square; ``nmpiw`` and ``cwc`` use the range of the
     evaluated targets (None where those do not vary); ``mpiw_raw`` is in the target's own unit;
-    ``winkler_one`` counts a unit missed once, as the published code does. Infinite intervals have
-    no middle, so no ``mpe``.
+    ``winkler_one`` counts a unit missed once, as the published code does. ``mae`` and ``rmse`` are
+    the errors of the point prediction, in the target's own unit.
+
+    A one-sided result (``intervals.side``) has figures of its own: ``mean_bound`` and ``pinball``,
+    the pinball loss of the bound as a quantile (τ = level for an upper bound, 1 − level for a
+    lower one), both in the target's own unit, and ``miss_rate``, which should be 1 − level.
+
+    Figures that do not exist for a result are None: widths and scores of widths for a one-sided
+    result, its own three figures for any other, ``mpe`` where an interval is infinite and so has
+    no middle, and figures of bounds where a one-sided result lacks the bound on some node.
     """
     (given,) = _aligned(y_given=y_given)
     unit = given.max() - given.min()
     if unit == 0:
         raise ArrayError("y_given: expected targets with a range, got one value only")
     raw = _aligned(y=y, lower=intervals.lower, upper=intervals.upper)
+    errors = {"mae": mae(y, intervals.prediction), "rmse": rmse(y, intervals.prediction)}
+    widths, bounds = _width_figures(intervals, raw, unit), _bound_figures(intervals, raw)
+    return {"picp": picp(*raw), **widths, **errors, **bounds}
+
+
+def _width_figures(
+    intervals: Intervals, raw: tuple[Floats, ...], unit: float
+) -> dict[str, float | None]:
+    """Return the figures of widths, which a one-sided result has none of."""
+    if intervals.side != "both":
+        return dict.fromkeys(WIDTH_FIGURES)
     scaled = tuple(column / unit for column in raw)
     level = intervals.confidence_level
     vary = bool((raw[0] != raw[0][0]).any())
     return {
-        "picp": picp(*raw),
         "mpiw": mpiw(*scaled),
         "mpiw_raw": mpiw(*raw),
         "nmpiw": nmpiw(*raw) if vary else None,
@@ -124,6 +166,20 @@ def summary(intervals: Intervals, y: Any, *, y_given: Any) -> dict[str, float | 
         "winkler": winkler_score(*scaled, confidence_level=level),
         "winkler_one": winkler_score(*scaled, confidence_level=level, per_unit=1),
         "cwc": cwc(*raw, confidence_level=level) if vary else None,
+    }
+
+
+def _bound_figures(intervals: Intervals, raw: tuple[Floats, ...]) -> dict[str, float | None]:
+    """Return the figures of a one-sided result."""
+    bound, level = intervals.bound, intervals.confidence_level
+    if bound is None:
+        return dict.fromkeys(BOUND_FIGURES)
+    finite = bool(np.isfinite(bound).all())
+    tau = level if intervals.side == "upper" else 1 - level
+    return {
+        "mean_bound": float(bound.mean()) if finite else None,
+        "miss_rate": miss_rate(*raw),
+        "pinball": pinball_loss(raw[0], bound, tau=tau) if finite else None,
     }
 
 

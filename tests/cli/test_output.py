@@ -1,12 +1,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from qpignn.cli.output import check_output, in_words, print_json, print_metrics, print_table
+from qpignn.cli.output import check_output, print_json, print_metrics, print_table
 from qpignn.errors import SettingError
+from qpignn.intervals import Intervals
+from qpignn.metrics import summary
 
 
 def test_names_stay_whole_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
@@ -15,11 +19,31 @@ def test_names_stay_whole_in_a_file(capsys: pytest.CaptureFixture[str]) -> None:
     assert "unemployment" in capsys.readouterr().out
 
 
-def test_figures_that_are_not_there(capsys: pytest.CaptureFixture[str]) -> None:
-    assert in_words(None) == "–"
-    names = ("picp", "mpiw", "mpiw_raw", "nmpiw", "mpe", "sharpness", "winkler", "cwc")
-    print_metrics("one node", {**dict.fromkeys(names, 0.5), "nmpiw": None})
-    assert "–" in capsys.readouterr().out
+def printed(intervals: Intervals, capsys: pytest.CaptureFixture[str]) -> str:
+    print_metrics("two nodes", summary(intervals, [1.0, 5.0], y_given=[0.0, 4.0]))
+    return capsys.readouterr().out
+
+
+def test_print_metrics_two_sided_prints_widths_and_errors(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = printed(Intervals([1.0, 2.0], [0.0, 1.0], [2.0, 3.0], 0.9), capsys)
+    assert re.search(r"mean width, in the target's unit +│ +2 ", out)
+    assert re.search(r"\(MAE\), in the target's unit +│ +1.5 ", out)  # errors 0 and 3
+    assert re.search(r"\(RMSE\), in the target's unit +│ +2.121 ", out)
+    assert "bound" not in out
+
+
+def test_print_metrics_one_sided_prints_its_own_rows_and_no_width(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = printed(Intervals([1.0, 2.0], [-np.inf] * 2, [2.0, 4.0], 0.9), capsys)
+    assert re.search(r"mean bound, in the target's unit +│ +3 ", out)
+    assert re.search(r"miss rate: targets beyond their bound +│ +0.5 ", out)
+    # 0.1 per unit below the bound (1 unit), 0.9 per unit above it (1 unit)
+    assert re.search(r"pinball loss of the bound, in the target's unit +│ +0.5 ", out)
+    assert re.search(r"\(MAE\), in the target's unit +│ +1.5 ", out)
+    assert not re.search("width|Winkler|inf|nan|None|–", out)
 
 
 def test_json_has_no_infinity(capsys: pytest.CaptureFixture[str]) -> None:

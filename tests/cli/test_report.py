@@ -163,3 +163,46 @@ def test_a_map_where_nodes_have_coordinates(qpignn: Run, tmp_path: Path) -> None
     east, north = (np.ptp(frame[name]) for name in ("lon", "lat"))
     wanted = east * np.cos(np.radians(frame["lat"].mean())) / north
     assert graph["aspect"] == pytest.approx(wanted, rel=1e-4)
+    assert graph["axes"]["names"] == ["lon", "lat"]  # remembered with the fit
+    assert graph["axes"]["degrees"] is True
+    assert graph["axes"]["x"] == pytest.approx([frame["lon"].min(), frame["lon"].max()])
+    assert graph["axes"]["y"] == pytest.approx([frame["lat"].min(), frame["lat"].max()])
+
+
+def test_report_shows_every_column_of_the_table_also_those_that_are_no_features(
+    qpignn: Run, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"id": [f"n{i}" for i in range(60)], "height": rng.uniform(size=60)})
+    frame["kind"], frame["remark"] = ["a", "b", "c"] * 20, [f"remark {i}" for i in range(60)]
+    frame["y"] = rng.normal(size=60)
+    frame.loc[:5, ["remark", "y"]] = None
+    frame.to_csv(tmp_path / "nodes.csv", index=False)
+    words = ("fit", "--nodes", tmp_path / "nodes.csv", "--target", "y", "--ignore", "remark")
+    assert qpignn(*words, "--epochs", 2, "--out", tmp_path / "m").code == 0
+    assert qpignn("report", tmp_path / "m").code == 0
+    columns = content_of(tmp_path / "m" / "report.html")["columns"]
+    height, kind, remark = columns["list"]  # id and target are there anyway
+    assert [one["name"] for one in columns["list"]] == ["height", "kind", "remark"]
+    assert height["values"] == pytest.approx(frame["height"].tolist(), rel=1e-8)
+    assert [kind["words"][code] for code in kind["codes"]] == frame["kind"].tolist()
+    assert remark["codes"][:7] == [-1] * 6 + [0]
+    assert remark["words"][0] == "remark 6"
+    assert columns["left_out"] == []
+
+
+@pytest.mark.parametrize("side", ["upper", "lower"])
+def test_evaluate_and_report_one_sided_speak_of_the_bound(
+    qpignn: Run, tmp_path: Path, side: str
+) -> None:
+    words = ("--set", f"side={side}", "--epochs", 2, "--out", tmp_path / "m")
+    assert qpignn("fit", "--dataset", "basic", *words).code == 0
+    figures = json.loads(qpignn("evaluate", tmp_path / "m", "--json").out)
+    assert figures["miss_rate"] == pytest.approx(1 - figures["picp"])
+    assert figures["mpiw"] is figures["winkler"] is None
+    assert {"mean_bound", "pinball", "mae", "rmse"} <= {k for k, v in figures.items() if v}
+    told = qpignn("evaluate", tmp_path / "m").out
+    assert "mean bound, in the target's unit" in told
+    assert not re.search("inf|width|interval", told)
+    assert qpignn("report", tmp_path / "m").code == 0
+    assert content_of(tmp_path / "m" / "report.html")["side"] == side

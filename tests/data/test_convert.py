@@ -101,6 +101,7 @@ def test_named_coordinates_are_those_of_the_same_files(tmp_path: Path) -> None:
     convert_graph(*files, tmp_path / "g", memory=30_000, **roles)
     got = open_graph(tmp_path / "g")
     np.testing.assert_allclose(got.pos, nodes[["east", "north"]])
+    assert got.pos_names == ["east", "north"]
     assert_same(got, read_graph(*files, **roles))
 
 

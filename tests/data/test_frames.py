@@ -335,3 +335,14 @@ def test_any_table_is_refused_or_gives_finite_features(
         return
     assert data.x.shape == (4, len(data.feature_names))
     assert data.x.isfinite().all()
+
+
+def test_coordinates_are_kept_in_their_own_unit_with_their_names() -> None:
+    frame = pd.DataFrame({"id": [1, 2], "Lon": [7.5, 9.0], "Lat": [60.0, 61.0], "y": [1.0, 2.0]})
+    data = from_frames(frame, None, target="y")
+    assert data.pos.tolist() == [[7.5, 60.0], [9.0, 61.0]]  # degrees, as they stand in the table
+    assert data.pos_names == ["Lon", "Lat"]
+    plain = from_frames(frame, None, target="y", coordinates=["Lat", "Lon"])
+    assert plain.pos.tolist() == [[60.0, 7.5], [61.0, 9.0]]
+    assert plain.pos_names == ["Lat", "Lon"]
+    assert from_frames(frame[["id", "Lon", "y"]], None, target="y").get("pos") is None

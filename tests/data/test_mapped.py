@@ -34,6 +34,14 @@ def folder(stations: Data, tmp_path: Path) -> Path:
     return tmp_path / "graph"
 
 
+@pytest.mark.parametrize("names", [["lon"], ["lon", 1], "xy"])
+def test_open_graph_with_other_names_of_coordinates_raises(folder: Path, names: object) -> None:
+    path = folder / "mapped.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "pos_names": names}))
+    with pytest.raises(ReadError, match="pos_names: expected two names"):
+        open_graph(folder)
+
+
 def test_there_and_back(stations: Data, folder: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -43,6 +51,7 @@ def test_there_and_back(stations: Data, folder: Path) -> None:
     assert list(got.node_id) == list(stations.node_id)
     assert got.feature_names == stations.feature_names
     assert got.coding == stations.coding
+    assert got.pos_names == ["lon", "lat"]
     assert read_description(folder).counts() == {
         "nodes": 60,
         "labelled": 45,

@@ -5,10 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch_geometric.data import Data
 
 from qpignn.data.storage import load_graph, save_graph
 from qpignn.errors import ReadError
+from qpignn.tensors import packed
 
 
 @pytest.fixture
@@ -50,6 +52,25 @@ def test_integers_stay_integers_and_other_ids_become_text(
     rich.node_id[:] = ids
     save_graph(tmp_path, rich)
     assert list(load_graph(tmp_path).node_id) == wanted
+
+
+def test_save_graph_with_coordinates_keeps_their_names(rich: Data, tmp_path: Path) -> None:
+    rich.pos, rich.pos_names = torch.arange(8.0).reshape(4, 2), ["lon", "lat"]
+    save_graph(tmp_path, rich)
+    got = load_graph(tmp_path)
+    assert torch.equal(got.pos, rich.pos)
+    assert got.pos_names == ["lon", "lat"]
+
+
+@pytest.mark.parametrize("names", [["lon"], ["lon", 1], "xy", {"a": 1, "b": 2}])
+def test_load_graph_with_other_names_of_coordinates_raises(
+    rich: Data, tmp_path: Path, names: object
+) -> None:
+    save_graph(tmp_path, rich)
+    tensors = load_file(tmp_path / "graph.safetensors")
+    save_file({**tensors, "pos.names": packed(names)}, tmp_path / "graph.safetensors")
+    with pytest.raises(ReadError, match="pos_names: expected two names"):
+        load_graph(tmp_path)
 
 
 def test_damage_is_refused(rich: Data, tmp_path: Path) -> None:

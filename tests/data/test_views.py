@@ -72,8 +72,10 @@ def test_sparse_features_stay_sparse(split_graph: Data) -> None:
 def test_a_subgraph_carries_every_node_column(split_graph: Data) -> None:
     split_graph.node_weight = torch.tensor([1.0, 2.0, 3.0, 4.0])
     split_graph.num_nodes = 4
+    split_graph.pos = torch.arange(8.0).reshape(4, 2)
     part = induced_subgraph(split_graph, torch.tensor([True, False, False, True]))
     assert part.node_weight.tolist() == [1.0, 4.0]
+    assert part.pos.tolist() == [[0.0, 1.0], [6.0, 7.0]]
     assert part.num_nodes == 2
     assert part.edge_index.shape == (2, 0)
     assert part.test_mask.tolist() == [False, True]

@@ -60,6 +60,9 @@ def test_divisions_count_judged_nodes_only() -> None:
     assert (first.coverage.nodes, first.coverage.covered, first.width) == (2, 1, 2.0)
     assert (second.coverage.nodes, second.coverage.covered, second.width) == (3, 3, 3.0)
     assert division.worst is first
+    assert (first.bound, second.bound) == (None, None)
+    (one_sided,) = divide([halves], hits, None, judged, 0.5, bound=width)
+    assert [(group.width, group.bound) for group in one_sided.groups] == [(None, 2.0), (None, 3.0)]
 
 
 def test_percent() -> None:

@@ -224,6 +224,28 @@ def test_one_bound_is_judged_as_one() -> None:
     assert (found.side, found.unbounded, found.below) == ("upper", 0, 0)
     assert found.above > 0
     assert not any(one.kind in ("misses", "unbounded", "width") for one in found.findings)
+    groups = [group for division in found.divisions for group in division.groups]
+    assert {(group.width, group.bound) for group in groups} == {(None, 2.0)}
+
+
+def test_diagnose_bound_cut_at_a_limit_has_no_widths() -> None:
+    """An upper bound of a target that is never below −9: the lower end is finite, but no bound."""
+    data, _ = blocks()
+    value = np.linspace(0, 1, 600)
+    cut = Intervals(value, np.full(600, -9.0), value + 30, 0.9, side="upper")
+    found = diagnose(data, cut)
+    assert (found.side, found.errors) == ("upper", [])
+    assert "width" not in [division.name for division in found.divisions]
+    assert "width" not in str(found)
+    assert "looser bounds than needed" in str(found)
+
+
+def test_diagnose_one_sided_counts_nodes_without_their_bound() -> None:
+    data, _ = blocks()
+    upper = np.where(np.arange(600) < 7, np.inf, 2.0)
+    found = diagnose(data, Intervals(np.zeros(600), np.full(600, -np.inf), upper, 0.9))
+    assert found.unbounded == 7
+    assert any("7 of 600 nodes have no upper bound" in one.text for one in found.warnings)
 
 
 def test_too_few_to_tell_is_not_good() -> None:

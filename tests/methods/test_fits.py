@@ -27,6 +27,7 @@ def test_a_fit_comes_back_whole(tmp_path: Path) -> None:
     assert again.origin == fit.origin
     assert again.data.coding == fit.data.coding == again.model.coding_
     assert again.data.pos.equal(fit.data.pos)
+    assert again.data.pos_names == ["lon", "lat"]
     assert again.data.test_mask.equal(fit.data.test_mask)
     intervals = fit.model.predict_interval(fit.data)
     assert (again.model.predict_interval(again.data).upper == intervals.upper).all()

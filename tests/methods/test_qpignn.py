@@ -144,6 +144,7 @@ def test_bounds_end_where_targets_cannot_go() -> None:
     assert (cut.epistemic <= cut.width + 1e-12).all()
     one = QpiGNN(epochs=20, y_max=high, side="lower").fit(data).predict_interval(data)
     assert one.upper == pytest.approx(high)
+    assert one.side == "lower"  # though the other bound is finite
     with pytest.raises(SettingError, match="expected the given targets between 0 and inf, got"):
         QpiGNN(y_min=0).fit(Data(x=data.x, y=data.y - 9, edge_index=data.edge_index))
 

@@ -17,13 +17,17 @@ def visit(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
     troubles: list[str] = []
     contexts = []
 
-    def open_page(content: dict[str, Any], width: int = 1280, **options: Any) -> Any:
+    def open_page(
+        content: dict[str, Any], width: int = 1280, *, before: str = "", **options: Any
+    ) -> Any:
         path = tmp_path / "page.html"
         path.write_text(render_page(content), encoding="utf-8")
         context = browser.new_context(viewport={"width": width, "height": 800}, **options)
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(10_000)
+        if before:  # a script of the test's own, ahead of the page's
+            page.add_init_script(before)
         page.on("console", lambda said: troubles.append(f"console {said.type}: {said.text}"))
         page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
         page.on("requestfailed", lambda request: troubles.append(f"failed: {request.url}"))

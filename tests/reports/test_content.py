@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.metrics import mean_absolute_error, mean_pinball_loss, root_mean_squared_error
 from torch_geometric.data import Data
 
 from qpignn import Conformal, QpiGNN, example_tables, from_frames, make_method, split_nodes
 from qpignn.intervals import Intervals
 from qpignn.metrics import summary
-from qpignn.reports.content import examine, page_content, write_report
+from qpignn.reports.content import page_content, write_report
+from qpignn.reports.results import examine
 from qpignn.reports.rows import TABLE_NODES
 
 Visit = Callable[..., Any]
@@ -44,7 +47,8 @@ def test_figures_are_those_of_the_listed_nodes(stations: Data, content: dict[str
     held_out = intervals_of(content).select(roles == 1)
     wanted = summary(held_out, y[roles == 1], y_given=y[roles == 0])
     for name, value in wanted.items():
-        assert content["figures"][name] == pytest.approx(value, rel=1e-4), name
+        same = None if value is None else pytest.approx(value, rel=1e-4)
+        assert content["figures"][name] == same, name
     assert content["figures"]["n_test"] == (roles == 1).sum() == int(stations.test_mask.sum())
     missed = content["misses"]["below"] + content["misses"]["above"]
     assert missed == (~held_out.covers(y[roles == 1])).sum()
@@ -53,7 +57,8 @@ def test_figures_are_those_of_the_listed_nodes(stations: Data, content: dict[str
 
 def test_the_band_rises_and_points_at_its_nodes(content: dict[str, Any]) -> None:
     band, nodes = content["band"], content["nodes"]
-    assert band["target"] == sorted(band["target"])
+    assert band["prediction"] == sorted(band["prediction"])
+    assert band["target"] != sorted(band["target"])
     assert [nodes["target"][row] for row in band["node"]] == band["target"]
     assert [nodes["upper"][row] for row in band["node"]] == band["upper"]
     assert (band["shown"], band["of"]) == (45, 45)
@@ -100,16 +105,72 @@ def test_every_kind_of_method_has_a_page(name: str, stations: Data, tmp_path: Pa
     assert len(found.levels) == len(model.curve_levels_)
 
 
-def test_one_side_only(stations: Data, visit: Visit) -> None:
-    model = QpiGNN(side="upper", epochs=3).fit(stations)
-    content = page_content(examine(model, stations), model, target="pollution")
-    assert set(content["nodes"]["lower"]) == {None}
-    assert content["misses"] is None
-    assert content["errors"] == []
-    assert "inf" not in " ".join(content["summary"])
-    assert "inf" not in " ".join(tile["value"] for tile in content["key_numbers"])
+def one_sided(stations: Data, side: str, **settings: Any) -> tuple[QpiGNN, dict[str, Any]]:
+    model = QpiGNN([0.8, 0.9], side=side, epochs=3, **settings).fit(stations)
+    return model, page_content(examine(model, stations), model, target="pollution")
+
+
+@pytest.mark.parametrize("settings", [{}, {"y_min": 0.0, "y_max": 99.0}], ids=["free", "limits"])
+@pytest.mark.parametrize("side", ["upper", "lower"])
+def test_one_sided_page_speaks_of_bounds_and_shows_no_infinity(
+    side: str, settings: dict[str, float], stations: Data, visit: Visit
+) -> None:
+    _, content = one_sided(stations, side, **settings)
     page = visit(content)
-    assert "from prediction to bound" in page.locator("#ramp").text_content()
+    page.locator("#rows tr").first.click()
+    for details in page.locator("summary").all():
+        details.click()
+    text = page.inner_text("body")
+    assert not re.search(r"∞|\binf\b|\bnan\b", text)
+    assert f"{side.capitalize()} bounds and true values" in text
+    report, training = text.split("\nTraining\n")[-2:]  # training is two-sided
+    assert not re.search("interval|width", report)
+    assert "two-sided 80 % interval, one end of which is the bound" in training
+    other = {"upper": "lower", "lower": "upper"}[side]
+    heads = page.locator("#head th").all_inner_texts()
+    assert f"{side} bound" in heads
+    assert not {other, "width", "lower", "upper"} & set(heads)
+    assert set(content["nodes"][other]) == {None}
+    assert (content["misses"], content["errors"]) == (None, [])
+    assert "width" not in [one["name"] for one in content["groupings"]]
+    assert "Mean bound" in page.locator("#groups thead").first.inner_text()
+
+
+def test_one_sided_key_numbers_are_those_of_the_bounds(stations: Data) -> None:
+    model, content = one_sided(stations, "upper")
+    test = stations.test_mask
+    bound, y = model.predict_interval(stations, test).upper, stations.y[test].numpy()
+    tiles = {tile["label"]: tile for tile in content["key_numbers"]}
+    assert list(tiles)[:4] == ["Miss rate", "Mean upper bound", "Pinball loss", "Mean error"]
+    assert tiles["Miss rate"]["value"] == f"{100 * (y > bound).mean():.1f} %"
+    assert "wanted 10 %" in tiles["Miss rate"]["note"]
+    assert tiles["Mean upper bound"]["value"] == f"{bound.mean():.4g}"
+    loss = mean_pinball_loss(y, bound, alpha=0.9)
+    assert float(tiles["Pinball loss"]["value"]) == pytest.approx(loss, rel=1e-3)
+    for group in content["groupings"][0]["groups"]:
+        assert bound.min() <= group["size"] <= bound.max()
+
+
+def test_one_sided_training_curve_aims_at_the_two_sided_level(stations: Data) -> None:
+    _, content = one_sided(stations, "upper")
+    assert content["training"]["level"] == pytest.approx(0.8)  # the ends of which miss 10 % each
+
+
+def test_key_numbers_mean_error_is_mae_with_rmse(stations: Data, content: dict[str, Any]) -> None:
+    roles = np.array(content["nodes"]["role"])
+    y, prediction = (
+        np.array(content["nodes"][name], dtype=float)[roles == 1]
+        for name in ("target", "prediction")
+    )
+    (tile,) = [tile for tile in content["key_numbers"] if tile["label"] == "Mean error"]
+    assert tile["value"] == f"{mean_absolute_error(y, prediction):.4g}"
+    assert f"RMSE {root_mean_squared_error(y, prediction):.4g}" in tile["note"]
+
+
+def test_training_level_is_the_highest_whatever_is_reported(stations: Data) -> None:
+    model = QpiGNN([0.5, 0.9], epochs=2).fit(stations)
+    content = page_content(examine(model, stations, confidence_level=0.5), model, target="y")
+    assert (content["level"], content["training"]["level"]) == (0.5, 0.9)
 
 
 def test_a_hundred_thousand_nodes(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ def test_the_band_marks_what_is_missed(tmp_path: Path) -> None:
     (axes,) = figure.axes
     assert axes.get_title() == "90 % intervals: 66.7 % of targets inside"
     lines = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
-    assert lines["target, missed"] == [[1.0, 2.0]]  # second in rising order
+    assert lines["target, missed"] == [[1.0, 2.0]]  # second by prediction
     assert axes.get_legend().get_texts()[-1].get_text() == "target, missed (1 of 3)"
     assert lines["target, inside"] == [[0.0, 1.0], [2.0, 3.0]]
     save_figure(figure, tmp_path / "band.png")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from page_content import column, in_table, make_content, search_for, with_columns
 from qpignn.reports.page import render_page
 
 Visit = Callable[..., Any]
@@ -23,120 +24,6 @@ HOSTILE = (
     "$title ${content} {{7*7}}",
     "half a character \ud800",
 )
-
-
-def make_content(count: int = 60, *, drawn: int | None = None) -> dict[str, Any]:
-    """Node i stands on a grid, is predicted i, and has the interval i ± (1 + i / count)."""
-    rng = np.random.default_rng(0)
-    prediction = np.arange(count, dtype=float)
-    half = 1 + prediction / count
-    target = np.round(prediction + rng.normal(0, 0.8, count), 3)
-    role = np.arange(count) % 3
-    lower, upper = prediction - half, prediction + half
-    held = np.flatnonzero(role == 1)[:400]
-    held = held[np.argsort(target[held])]
-    shown = min(count, 400) if drawn is None else drawn
-    side = max(int(np.ceil(np.sqrt(shown))), 2)
-    group = {"coverage": 0.92, "low": 0.85, "high": 0.97, "width": 3.1, "flagged": False}
-    return {
-        "title": "Unemployment by county",
-        "subtitle": "90 % intervals",
-        "made": "2026-11-16 05:12 UTC",
-        "version": "0.0",
-        "level": 0.9,
-        "target": "unemployment",
-        "side": "both",
-        "summary": ["One sentence.", "Another sentence."],
-        "verdict": {"severity": "good", "text": "the intervals hold"},
-        "findings": [
-            {"severity": "warning", "kind": "group", "text": "hubs are covered less often"},
-            {"severity": "note", "kind": "isolated", "text": "two nodes stand alone"},
-        ],
-        "figures": {"confidence_level": 0.9, "n_test": 20, "picp": 0.912345, "nmpiw": None},
-        "key_numbers": [{"label": "Coverage", "value": "91.2 %", "note": "90 % wanted"}] * 5,
-        "band": {
-            "node": held.tolist(),
-            "target": target[held].tolist(),
-            "prediction": prediction[held].tolist(),
-            "lower": lower[held].tolist(),
-            "upper": upper[held].tolist(),
-            "inside": (np.abs(target - prediction) <= half)[held].tolist(),
-            "shown": len(held),
-            "of": len(held),
-        },
-        "calibration": [
-            {"level": level, "coverage": level + 0.01, "low": level - 0.03, "high": level + 0.04}
-            for level in (0.5, 0.8, 0.9)
-        ],
-        "groupings": [
-            {
-                "name": name,
-                "title": name,
-                "about": f"Groups by {name}.",
-                "groups": [
-                    {**group, "label": "few", "nodes": 12},
-                    {**group, "label": "many", "nodes": 8, "coverage": 0.61, "flagged": True},
-                ],
-            }
-            for name in ("degree", "region")
-        ],
-        "misses": {"below": 3, "above": 1, "nodes": 20},
-        "errors": [{"width": 2.0, "error": 0.5, "nodes": 10}, {"width": 4, "error": 1, "nodes": 9}],
-        "training": {
-            "loss": [3.0, 2.0, 1.5, 1.4],
-            "coverage": [0.2, 0.7, 0.9, 0.91],
-            "width": [1.0, 2.0, 2.2, 2.1],
-            "held_out": [[0, 2.0], [2, 1.0], [3, 1.2]],
-            "best_epoch": 2,
-            "stopped": "patience",
-        },
-        "graph": {
-            "kind": "layout",
-            "note": "nodes joined by an edge are close",
-            "node": list(range(shown)),
-            "x": [i % side / (side - 1) for i in range(shown)],
-            "y": [i // side / (side - 1) for i in range(shown)],
-            "edges": [end for i in range(shown - 1) for end in (i, i + 1)],
-            "aspect": 1.5,
-            "shown": shown,
-            "of": count,
-            "edges_shown": max(shown - 1, 0),
-            "edges_of": count - 1,
-        },
-        "nodes": {
-            "id": [f"node {i}" for i in range(count)],
-            "role": role.tolist(),
-            "prediction": prediction.tolist(),
-            "lower": lower.tolist(),
-            "upper": upper.tolist(),
-            "target": [None if r == 2 else t for r, t in zip(role, target.tolist(), strict=True)],
-            "inside": np.where(
-                role == 2, 0, np.where(np.abs(target - prediction) <= half, 1, 2)
-            ).tolist(),
-            "degree": [2] * count,
-            "shown": count,
-            "of": count,
-            "note": "",
-        },
-        "settings": [["epochs", "500"]],
-        "versions": [["torch", "2.13.0"]],
-        "read": [["nodes", "nodes.csv"]],
-    }
-
-
-def in_table(page: Any) -> list[str]:
-    return page.locator("#rows tr td:first-child").all_inner_texts()
-
-
-def column(page: Any, name: str) -> list[float]:
-    return [float(text) for text in page.locator(f"#rows td.{name}").all_inner_texts()]
-
-
-def search_for(page: Any, words: str, expected: str) -> None:
-    page.fill("#search", words)
-    page.wait_for_function(
-        "words => document.getElementById('count').textContent.includes(words)", arg=expected
-    )
 
 
 def test_the_text_is_there_without_javascript(visit: Visit) -> None:
@@ -331,6 +218,7 @@ def test_the_whole_page_by_keyboard(visit: Visit) -> None:
         )
         assert seen
     assert {"theme", "grouping", "graph", "search", "role", "download", "mark"} <= reached
+    assert {"threshold", "colour", "panel"} <= reached
 
 
 def test_rows_are_saved_as_csv_without_formulas(visit: Visit, tmp_path: Path) -> None:
@@ -353,11 +241,13 @@ def test_rows_are_saved_as_csv_without_formulas(visit: Visit, tmp_path: Path) ->
 
 @pytest.mark.parametrize("width", [390, 1280])
 def test_nothing_is_wider_than_the_screen(visit: Visit, width: int) -> None:
-    content = make_content(60)
+    content = with_columns(60)
+    content["columns"]["list"][2]["words"][0] = content["columns"]["list"][1]["name"] = "W" * 300
     content["nodes"]["id"][0] = content["groupings"][0]["groups"][0]["label"] = "W" * 300
     content["title"] = content["target"] = content["summary"][0] = "W" * 200
     page = visit(content, width=width)
     page.locator("#rows tr button").first.click()
+    page.fill("#threshold", "30")
     for details in page.locator("summary").all():
         details.click()
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -398,8 +288,11 @@ CONTRASTS = """() => {
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out_in_both_modes(visit: Visit, scheme: str) -> None:
-    page = visit(make_content(), color_scheme=scheme)
+    page = visit(with_columns(), color_scheme=scheme)
     page.locator("#rows tr button").nth(1).click()
+    page.fill("#threshold", "30")
+    page.wait_for_selector("#choices:enabled")
+    page.click("#chooser summary")
     found = page.evaluate(CONTRASTS)
     assert len(found) > 150
     assert [words for contrast, words in found if contrast < 4.5] == []
@@ -485,7 +378,7 @@ def test_bounds_may_be_open_and_the_graph_one_node(visit: Visit) -> None:
     content["band"] |= {"lower": [None], "upper": [None]}
     content["graph"] |= {"edges": [], "x": [0.5], "y": [0.5], "aspect": 1.0}
     content["errors"] = [{"width": float("inf"), "error": 0.5, "nodes": 1}]
-    content["groupings"][0]["groups"][0]["width"] = float("inf")
+    content["groupings"][0]["groups"][0]["size"] = float("inf")
     page = visit(content)
     box = page.locator("#graph").bounding_box()
     page.click("#graph", position={"x": box["width"] / 2, "y": box["height"] / 2})

@@ -77,3 +77,10 @@ def test_ranks_by_hand() -> None:
     assert counts["first_by_width"].to_dict() == {"narrow": 0, "good": 1, "wide": 0}
     assert counts["covers"].to_dict() == {"narrow": 0, "good": 1, "wide": 1}
     assert counts["winkler_over_best"]["wide"] == pytest.approx(1.5)
+
+
+def test_over_seeds_one_sided_rows_have_no_widths() -> None:
+    rows = [{**ROWS[0], "mpiw": None, "winkler": None, "mpiw_limit": None}]
+    (line,) = over_seeds(rows).to_dict("records")
+    assert line["picp_mean"] == ROWS[0]["picp"]
+    assert math.isnan(line["mpiw_mean"])

@@ -57,7 +57,10 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     data = split_nodes(from_frames(frame, edges, target=target), test=0.4)
     model = QpiGNN([0.5, 0.9], epochs=2, hidden=4, members=5).fit(data)
     path = tmp_path_factory.mktemp("hostile") / "report.html"
-    write_report(model, data, path, by=[group], target=target, title=f"{HOSTILE[2]} {target}")
+    # texts that are no features, in columns whose names are hostile too
+    own = frame.assign(**{name: np.resize(HOSTILE, count) for name in HOSTILE})
+    words = {"target": target, "title": f"{HOSTILE[2]} {target}"}
+    write_report(model, data, path, by=[group], columns=own, **words)
     return path
 
 
@@ -138,14 +141,49 @@ def test_nothing_runs_whatever_is_clicked(opened: Any) -> None:
     opened.locator("summary").last.click()
 
 
+def test_columns_of_the_user_are_only_text(opened: Any) -> None:
+    opened.click("#chooser summary")
+    boxes = opened.locator("#columns input")
+    for i in range(boxes.count()):
+        boxes.nth(i).check()
+    shown = opened.locator("#head th").all_text_contents()
+    visible = [words.replace("\x00", "\ufffd") for words in HOSTILE]
+    assert set(visible) <= {words.replace("\x00", "\ufffd") for words in shown}
+    cells = opened.locator("#rows tr").first.locator("td.own").all_text_contents()
+    assert cells.count(HOSTILE[0]) >= len(HOSTILE)
+    opened.locator("#rows tr").first.click()
+    card = opened.locator("#panel dl.own").text_content()
+    assert HOSTILE[3] in card
+    for i in range(opened.locator("#head button").count()):
+        opened.locator("#head button").nth(i).click()
+    opened.select_option("#where", "text")
+    opened.fill("#search", HOSTILE[4])
+    opened.locator("#count", has_text="of 120 nodes").wait_for(state="hidden")
+    opened.fill("#threshold", "1")
+    opened.get_by_label("may be either").check()
+    for colour in ("prediction", "error"):
+        opened.select_option("#colour", colour)
+
+
+def is_formula(cell: str) -> bool:
+    """Whether a spreadsheet computes it; negative numbers are not meant."""
+    return cell[:1] in ("=", "+", "-", "@") and not re.fullmatch(r"-[\d.]+(e-?\d+)?", cell)
+
+
 def test_the_table_that_the_page_saves_holds_no_formula(opened: Any, tmp_path: Path) -> None:
+    opened.click("#chooser summary")
+    boxes = opened.locator("#columns input")
+    for i in range(boxes.count()):
+        boxes.nth(i).check()
     with opened.expect_download() as caught:
         opened.click("#download")
     caught.value.save_as(tmp_path / "nodes.csv")
     with (tmp_path / "nodes.csv").open(newline="", encoding="utf-8-sig") as file:
-        ids = [row[0] for row in csv.reader(file)][1:]
+        head, *rows = csv.reader(file)
+    ids = [row[0] for row in rows]
     assert '\'=HYPERLINK("javascript:window.pwned=1")' in ids
-    assert not [id for id in ids if id[:1] in "=+-@"]
+    assert "'" + HOSTILE[13] in {cell for row in rows for cell in row[1:]}
+    assert not [cell for row in (head, *rows) for cell in row if is_formula(cell)]
 
 
 def test_scripts_in_the_json_of_a_model_stay_words(model: Path, tmp_path: Path) -> None:

@@ -35,7 +35,8 @@ def demo(
     from qpignn.data.graph import test_nodes
     from qpignn.data.split import split_nodes
     from qpignn.methods.qpignn import QpiGNN
-    from qpignn.reports.content import held_out_figures, write_report
+    from qpignn.reports.content import write_report
+    from qpignn.reports.results import held_out_figures
 
     check_output(out, folder=True)
     stations, roads = example_tables()

@@ -111,11 +111,6 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
     typer.echo(captured.get(), nl=False)
 
 
-def in_words(value: float | None) -> str:
-    """Show a figure, or that there is none."""
-    return "–" if value is None else f"{value:.4g}"
-
-
 def check_output(path: Path, *, folder: bool) -> None:
     """Raise if results could not be written there, before any work is done for them."""
     if (folder and path.is_file()) or (not folder and path.is_dir()):
@@ -140,10 +135,21 @@ METRICS = {
     "sharpness": "sharpness",
     "winkler": "Winkler score",
     "cwc": "coverage width criterion (CWC)",
+    "mean_bound": "mean bound, in the target's unit",
+    "miss_rate": "miss rate: targets beyond their bound",
+    "pinball": "pinball loss of the bound, in the target's unit",
+    "mae": "mean absolute error (MAE), in the target's unit",
+    "rmse": "root mean squared error (RMSE), in the target's unit",
 }
 
 
 def print_metrics(title: str, figures: dict[str, float | None]) -> None:
-    """Print a result's metrics in words."""
-    rows = [(words, in_words(figures[name])) for name, words in METRICS.items()]
+    """Print the metrics that a result has: those of widths, or those of a one-sided bound.
+
+    Args:
+        title: of the table.
+        figures: from :func:`qpignn.metrics.summary`; those that are None are left out.
+    """
+    found = {name: figures.get(name) for name in METRICS}
+    rows = [(METRICS[name], f"{value:.4g}") for name, value in found.items() if value is not None]
     print_table(title, ("metric", "value"), rows)

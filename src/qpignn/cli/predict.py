@@ -25,7 +25,7 @@ FEW = 200_000  # nodes up to which coverage by group is computed before predicti
 SPREADSHEET_HELP = "Put a quote before ids that a spreadsheet would take for formulas."
 FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
 """What a cell begins with that spreadsheets compute; the last four are the wide forms of East Asia.
-The page's script (reports/assets/page.js) has the same rule."""
+The page's script (reports/assets/table.js) has the same rule."""
 
 
 def predict(

@@ -62,6 +62,7 @@ def report(
         path,
         confidence_level=confidence,
         by=_columns(fit, names(by)),
+        columns=fit.table,
         target=fit.origin.target,
         title=title,
     )

@@ -97,7 +97,7 @@ def convert_graph(
         ids = read_ids(table_of_nodes, table)
         if table_of_edges is not None:
             check_header(table_of_edges.table.path, table_of_edges.table.columns, ids)
-        coding = convert_nodes(table_of_nodes, table, ids, room, **limits)
+        coding, pos_names = convert_nodes(table_of_nodes, table, ids, room, **limits)
         if table is not table_of_nodes.table:
             table.path.unlink()  # edges need the place
         if table_of_edges is None:
@@ -110,6 +110,7 @@ def convert_graph(
             directed=directed,
             feature_names=coding.feature_names,
             coding=coding,
+            pos_names=pos_names,
             roles=table_of_nodes.roles.to_dict(),
         )
 

@@ -106,17 +106,20 @@ def convert_nodes(
     *,
     memory: int,
     verbose: bool,
-) -> Coding:
-    """Write everything that is known of nodes; return how their columns were coded.
+) -> tuple[Coding, list[str] | None]:
+    """Write everything that is known of nodes.
+
+    Returns:
+        How their columns were coded, and the names of their coordinates, where they have any.
 
     Raises:
         GraphError: as for tables in memory.
     """
     coding = _write_features(nodes, table, ids, room, memory=memory, verbose=verbose)
-    for role in ARRAYS_OF:
-        _write_role(role, nodes, table, ids, room)
+    read = {role: _write_role(role, nodes, table, ids, room) for role in ARRAYS_OF}
     write_ids(room, ids)
-    return coding
+    places = read["coordinates"]
+    return coding, None if places is None else places.get("pos_names")
 
 
 def _write_features(
@@ -170,14 +173,14 @@ def _needs_float64(source: _OneByOne, coding: Coding, ids: pd.Index) -> bool:
 
 def _write_role(
     role: str, nodes: NodeTable, table: ParquetTable, ids: pd.Index, room: Path
-) -> None:
-    """Write what one role gives, by the rules of tables in memory."""
+) -> Data | None:
+    """Write what one role gives, by the rules of tables in memory, and return it."""
     column, id = getattr(nodes.roles, role), nodes.roles.id
     names: Sequence[str] = [column] if column is not None else []
     if role == "coordinates":
         names = _places(nodes)
     if not names:
-        return
+        return None
     roles = {"target": None, role: column, "id": id, "features": [FILLER]}
 
     def read(named: pd.Index) -> Data:
@@ -195,6 +198,7 @@ def _write_role(
             values = graph[array].numpy().astype(kind)
             with array_file(room / f"{array}.npy", kind, values.shape) as file:
                 file.write(values.tobytes())
+    return graph
 
 
 def _places(nodes: NodeTable) -> Sequence[str]:

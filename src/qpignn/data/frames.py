@@ -77,9 +77,9 @@ def from_frames(
         edge_weight: column of the edge table; finite, from 0 up.
         node_weight: column of the node table that weighs its targets in training.
         split: column saying ``train``, ``validation`` or ``test``; blank = none of them.
-        coordinates: two columns that say where nodes are, for maps (``pos``); by default those
-            called lon and lat, lng and lat, or longitude and latitude. They are features too,
-            unless ignored.
+        coordinates: two columns that say where nodes are, for maps; by default those called lon
+            and lat, lng and lat, or longitude and latitude. The graph carries them as ``pos`` and
+            their names as ``pos_names``. They are features too, unless ignored.
         directed: keep edges one way (from the first end to the second). By default an edge joins
             both ways. Self-loops are dropped and repeated edges merged either way.
         match_ids: how ids of the edge table are found in the node table. ``exact``: equal, or an
@@ -125,9 +125,7 @@ def from_frames(
     if split is not None:
         for name, mask in _split_masks(nodes[split], ids).items():
             out[name] = mask
-    places = _places(nodes, ids, coordinates)
-    if places is not None:
-        out.pos = places
+    _add_coordinates(out, nodes, ids, coordinates)
     index = NodeIndex(ids, match_ids)
     ends, weight_values = edge_ends_and_weights(edges, index, edge_ends, edge_weight)
     out.edge_index, merged = simple_edges(ends, len(nodes), weight_values, directed=directed)
@@ -262,13 +260,15 @@ def warn_of_zeros(zeros: dict[str, str], coding: Coding) -> None:
         )
 
 
-def _places(nodes: pd.DataFrame, ids: pd.Index, wanted: Sequence[str] | None) -> Tensor | None:
-    """Return where nodes are, (nodes, 2); degrees east are shortened as they are on a map."""
+def _add_coordinates(
+    out: Data, nodes: pd.DataFrame, ids: pd.Index, wanted: Sequence[str] | None
+) -> None:
+    """Set ``pos`` (nodes, 2), in the unit of the table, and ``pos_names``, where there are any."""
     named = {str(column).lower(): column for column in nodes.columns}
     if wanted is None:
         found = [pair for pair in COORDINATES if set(pair) <= set(named)]
         if not found:
-            return None
+            return
         columns = [named[name] for name in found[0]]
     else:
         columns = several("coordinates", wanted)
@@ -279,11 +279,9 @@ def _places(nodes: pd.DataFrame, ids: pd.Index, wanted: Sequence[str] | None) ->
         both = [numbers(nodes[name], ids, f"coordinate column {name!r}") for name in columns]
     except GraphError:
         if wanted is None:  # columns that happen to bear the name
-            return None
+            return
         raise
-    if tuple(str(name).lower() for name in columns) in COORDINATES:
-        both[0] = both[0] * np.cos(np.radians(np.clip(both[1], -90, 90).mean()))
-    return torch.from_numpy(np.column_stack(both))
+    out.pos, out.pos_names = torch.from_numpy(np.column_stack(both)), [str(c) for c in columns]
 
 
 def _split_masks(column: pd.Series[Any], ids: pd.Index) -> dict[str, Tensor]:

@@ -2,8 +2,9 @@
 
 A graph has ``x`` (nodes, columns), ``edge_index`` (2, edges) and, where targets are known, ``y``
 (nodes,) with NaN on the unlabelled nodes. Optional are ``edge_weight``, ``node_weight``, the masks
-``train_mask``, ``val_mask`` and ``test_mask``, and the ride-alongs ``node_id`` and
-``feature_names``. Messages run from row 0 of ``edge_index`` to row 1; an undirected edge is stored
+``train_mask``, ``val_mask`` and ``test_mask``, and what names or places nodes: ``node_id``,
+``feature_names``, ``pos`` (nodes, 2) and ``pos_names``, the names of the two coordinates (lon and
+lat are degrees). Messages run from row 0 of ``edge_index`` to row 1; an undirected edge is stored
 both ways.
 """
 

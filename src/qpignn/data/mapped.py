@@ -66,6 +66,7 @@ class Description:
         coding: how a table became features (:meth:`Coding.to_dict`).
         roles: the roles of the table's columns, where it was made from one.
         files: each file's ``bytes`` and ``sha256``, and each array's ``dtype`` and ``shape``.
+        pos_names: names of the two coordinates of ``pos``, where it has names.
     """
 
     nodes: int
@@ -76,6 +77,7 @@ class Description:
     coding: dict[str, Any] | None
     roles: dict[str, Any] | None
     files: dict[str, dict[str, Any]]
+    pos_names: list[str] | None = None
 
     def counts(self) -> dict[str, int | bool]:
         """What there is, in numbers; an undirected edge counts once."""
@@ -109,6 +111,8 @@ def open_graph(folder: str | Path) -> Data:
         out.feature_names = told.feature_names
     if told.coding is not None:
         out.coding = Coding.from_dict(told.coding)
+    if told.pos_names is not None:
+        out.pos_names = told.pos_names
     if IDS in told.files:
         out.node_id = _read_ids(folder / IDS, told.nodes)
     return out
@@ -146,6 +150,7 @@ def write_graph(folder: str | Path, data: Data) -> None:
             directed=not is_undirected(ends, num_nodes=nodes),
             feature_names=data.get("feature_names"),
             coding=data.get("coding"),
+            pos_names=data.get("pos_names"),
         )
 
 
@@ -221,6 +226,7 @@ def finish(
     feature_names: list[str] | None,
     coding: Coding | None,
     roles: dict[str, Any] | None = None,
+    pos_names: list[str] | None = None,
 ) -> Description:
     """Move written files to their places and describe them: from here on the folder opens.
 
@@ -239,6 +245,7 @@ def finish(
         coding=None if coding is None else coding.to_dict(),
         roles=roles,
         files=files,
+        pos_names=None if pos_names is None else [str(name) for name in pos_names],
     )
     document = {"format": FORMAT, **asdict(told)}
     with together() as changes:
@@ -346,6 +353,9 @@ def _check_types(told: Description) -> None:
     names, roles = told.feature_names or [], told.roles or {}
     if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise TypeError("feature_names: expected a list of names")
+    pair = told.pos_names or ["", ""]
+    if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(n, str) for n in pair)):
+        raise TypeError("pos_names: expected two names")
     if not (isinstance(told.directed, bool) and isinstance(roles, dict)):
         raise TypeError("directed, roles: expected a truth and a description")
 

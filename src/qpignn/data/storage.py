@@ -20,10 +20,11 @@ from qpignn.data.matrix import from_scipy, is_sparse
 from qpignn.data.parquet_table import read_parquet
 from qpignn.errors import ReadError
 from qpignn.files import remove_file, replace_file
-from qpignn.tensors import read_tensors
+from qpignn.tensors import packed, read_tensors, unpacked
 
 NUMBERS, NODES, TABLE = "graph.safetensors", "nodes.parquet", "table.parquet"
 COLUMNS = ("edge_index", "y", "edge_weight", "node_weight", "pos", *MASKS)
+POS_NAMES = "pos.names"
 
 
 def save_graph(folder: Path, data: Data) -> None:
@@ -38,6 +39,8 @@ def save_graph(folder: Path, data: Data) -> None:
         }
     else:
         tensors["x"] = data.x.contiguous()
+    if data.get("pos_names") is not None:
+        tensors[POS_NAMES] = packed([str(name) for name in data.pos_names])
     replace_file(folder / NUMBERS, save_tensors(tensors))
     ids = pd.Series(node_ids(data), name="id")
     small = 2**63  # Parquet's integers end here
@@ -57,6 +60,8 @@ def load_graph(folder: Path) -> Data:
         ids = read_parquet(folder / NODES, rows=x.shape[0])["id"]
         out = Data(**{name: tensors[name] for name in COLUMNS if name in tensors})
         out.x, out.node_id = x, ids.to_numpy(dtype=object)
+        if POS_NAMES in tensors:
+            out.pos_names = _pair_of_names(unpacked(tensors[POS_NAMES]))
         return check_graph(out, need_target=False)
     except (ValueError, KeyError, IndexError, TypeError, OSError) as error:
         raise ReadError(f"{folder}: the stored graph is damaged: {error}") from error
@@ -82,6 +87,13 @@ def load_table(folder: Path, rows: int) -> pd.DataFrame | None:
         return read_parquet(folder / TABLE, rows)
     except ReadError as error:
         raise ReadError(f"{folder}: the stored table is damaged: {error}") from error
+
+
+def _pair_of_names(names: object) -> list[str]:
+    """Return the names of two coordinates, or raise TypeError."""
+    if not (isinstance(names, list) and [type(name) for name in names] == [str, str]):
+        raise TypeError("pos_names: expected two names")
+    return names
 
 
 def _sparse(tensors: dict[str, Tensor]) -> Tensor:

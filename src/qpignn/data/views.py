@@ -84,7 +84,7 @@ def induced_subgraph(data: Data, keep: Tensor) -> Data:
     )
     if weight is not None:
         out.edge_weight = weight
-    for name in ("y", "node_weight", *MASKS):
+    for name in ("y", "node_weight", "pos", *MASKS):
         if data.get(name) is not None:
             out[name] = data[name][keep]
     out.node_id = node_ids(data)[keep.numpy()]

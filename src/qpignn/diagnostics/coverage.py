@@ -79,16 +79,23 @@ def count_coverage(hits: Mask, level: float) -> Coverage:
 
 @dataclass(frozen=True)
 class Group:
-    """Some nodes, how many of them are covered, and their mean width.
+    """Some nodes, how many of them are covered, and their mean width or bound.
 
-    ``who`` names them in a sentence; ``below`` says that their coverage is short of the wanted one
-    beyond chance, all groups considered, and by enough to matter.
+    Attributes:
+        label: of the group, within its division.
+        who: names the nodes in a sentence.
+        coverage: of the group's held-out nodes.
+        width: their mean width; None for a one-sided result.
+        bound: their mean bound; None for intervals with two bounds.
+        below: whether their coverage is short of the wanted one beyond chance, all groups
+            considered, and by enough to matter.
     """
 
     label: str
     who: str
     coverage: Coverage
-    width: float
+    width: float | None
+    bound: float | None
     below: bool
 
 
@@ -107,15 +114,23 @@ class Division:
 
 
 def divide(
-    groupings: Sequence[Grouping], hits: Mask, width: Floats, judged: Mask, level: float
+    groupings: Sequence[Grouping],
+    hits: Mask,
+    width: Floats | None,
+    judged: Mask,
+    level: float,
+    *,
+    bound: Floats | None = None,
 ) -> list[Division]:
     """Count the coverage of every group; divisions into one group only are left out.
 
     Args:
         groupings: of all nodes.
-        hits, width: of all nodes; those of ``judged`` ones count.
+        hits: which of all nodes are covered; those of ``judged`` ones count.
+        width: of all nodes; None for a one-sided result.
         judged: the held-out nodes.
         level: the wanted coverage.
+        bound: of all nodes, for a one-sided result.
     """
     kept = [grouping for grouping in groupings if len(grouping.labels) > 1]
     insides = [
@@ -128,7 +143,14 @@ def divide(
             grouping.name,
             grouping.column,
             [
-                Group(label, who, found, float(width[nodes].mean()), next(below) and found.short)
+                Group(
+                    label=label,
+                    who=who,
+                    coverage=found,
+                    width=None if width is None else float(width[nodes].mean()),
+                    bound=None if bound is None else float(bound[nodes].mean()),
+                    below=next(below) and found.short,
+                )
                 for label, who, found, nodes in zip(
                     grouping.labels, grouping.who, parts, inside, strict=True
                 )

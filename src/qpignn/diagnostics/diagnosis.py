@@ -142,7 +142,7 @@ def diagnose(
     columns = _columns(data, by)
     judged, given = test_nodes(data).numpy(), given_nodes(data).numpy()
     level, shift = intervals.confidence_level, label_shift(data)
-    side, unbounded = _ends(intervals)
+    side, unbounded = intervals.side, _unbounded(intervals)
     findings = [
         *shift_findings(shift),
         *size_findings(calibration_nodes, level),
@@ -159,11 +159,12 @@ def diagnose(
     curve = {found.confidence_level: found for found in (*others, intervals)}
     levels = [count_coverage(_hits(curve[wanted], y)[judged], wanted) for wanted in sorted(curve)]
     groupings = _groupings(data, intervals, judged, given, columns)
-    divisions = divide(groupings, hits, intervals.width, judged, level)
+    width = intervals.width if side == "both" else None
+    divisions = divide(groupings, hits, width, judged, level, bound=intervals.bound)
     misses = int(below[judged].sum()), int(above[judged].sum())
     errors, rank = _errors(intervals.select(judged), y[judged])
     findings += [
-        *overall_findings(overall),
+        *overall_findings(overall, side),
         *level_findings(levels, level),
         *group_findings(divisions, level),
         *miss_findings(*misses, side),
@@ -184,14 +185,10 @@ def diagnose(
     )
 
 
-def _ends(intervals: Intervals) -> tuple[str, int]:
-    """Return which bounds there are, and how many intervals lack one of them."""
-    low, high = np.isfinite(intervals.lower), np.isfinite(intervals.upper)
-    if high.any() and not low.any():
-        return "upper", int((~high).sum())
-    if low.any() and not high.any():
-        return "lower", int((~low).sum())
-    return "both", int((~(low & high)).sum())
+def _unbounded(intervals: Intervals) -> int:
+    """Return how many nodes lack a bound that they should have."""
+    needed = intervals.width if intervals.bound is None else intervals.bound
+    return int((~np.isfinite(needed)).sum())
 
 
 def _hits(intervals: Intervals, y: Floats) -> Mask:
@@ -254,15 +251,22 @@ def _groupings(
             without=("no known neighbour", "nodes without a known neighbour"),
         ),
         by_number("prediction", intervals.prediction, judged, "nodes with a prediction of {}"),
-        by_number("width", intervals.width, judged, "nodes with an interval of width {}"),
+        *(
+            [by_number("width", intervals.width, judged, "nodes with an interval of width {}")]
+            if intervals.side == "both"
+            else []
+        ),
         *(by_column(name, values, judged) for name, values in columns.items()),
     ]
 
 
 def _errors(found: Intervals, y: Floats) -> tuple[list[ErrorBin], float | None]:
-    """Return errors by rising width, and the rank correlation of the two."""
+    """Return errors by rising width, and the rank correlation of the two.
+
+    A one-sided result has no widths.
+    """
     off, width = np.abs(y - found.prediction), found.width
-    if not np.isfinite(width).all():
+    if found.side != "both" or not np.isfinite(width).all():
         return [], None
     order = np.argsort(width, kind="stable")
     parts = np.array_split(order, min(BINS, max(1, len(order) // 5)))

@@ -28,8 +28,13 @@ class Finding:
     text: str
 
 
-def overall_findings(found: Coverage) -> list[Finding]:
-    """Say how many held-out nodes are covered, and whether that is what was wanted."""
+def overall_findings(found: Coverage, side: str = "both") -> list[Finding]:
+    """Say how many held-out nodes are covered, and whether that is what was wanted.
+
+    Args:
+        found: the coverage of all held-out nodes.
+        side: ``both``, or which bound a one-sided result has.
+    """
     wanted = percent(found.level)
     nodes = "1 held-out node is" if found.nodes == 1 else f"{found.nodes:,} held-out nodes are"
     said = f"{found} of {nodes} covered"
@@ -38,7 +43,8 @@ def overall_findings(found: Coverage) -> list[Finding]:
     elif found.too_few < RARE:
         text, severity = f"{said}, a little below the wanted {wanted}", "note"
     elif found.too_many < RARE:
-        text, severity = f"{said}, above the wanted {wanted}: wider than needed", "note"
+        loose = "wider than needed" if side == "both" else "looser bounds than needed"
+        text, severity = f"{said}, above the wanted {wanted}: {loose}", "note"
     elif found.margin > VAGUE:
         text, severity = f"{said}: too few nodes to tell whether the wanted {wanted} hold", "note"
     else:
@@ -109,10 +115,12 @@ def unbounded_findings(unbounded: int, nodes: int, side: str) -> list[Finding]:
     """Say how many intervals lack an end that they should have."""
     if not unbounded:
         return []
-    end = "end on one or both sides" if side == "both" else f"{side} bound"
+    what = "intervals have no end on one or both sides"
+    if side != "both":
+        what = f"nodes have no {side} bound"
     text = (
-        f"{unbounded:,} of {nodes:,} intervals have no {end}, so they say nothing: there were too "
-        f"few nodes to calibrate their level or group with"
+        f"{unbounded:,} of {nodes:,} {what}, so they say nothing: there were too few nodes to "
+        f"calibrate their level or group with"
     )
     return [Finding("unbounded", "warning", text)]
 

@@ -167,8 +167,8 @@ def _moments(history: History) -> dict[str, list[float]]:
 
 
 def _nodes(intervals: Intervals, view: View) -> dict[str, list[float]]:
-    """The judged nodes, in the order of their targets; numbers to six digits."""
-    order = view.y_test.argsort().numpy()
+    """The judged nodes, by rising prediction; numbers to six digits."""
+    order = intervals.prediction.argsort(kind="stable")
     names = ("prediction", "lower", "upper")
     columns = {name: getattr(intervals, name)[order] for name in names}
     columns["y"] = view.y_test.numpy()[order]

@@ -21,6 +21,7 @@ from qpignn.paper.spec import SEED, Condition, Spec, Variant
 AXES = ("dataset", "variant", "condition")
 METRICS = (
     *("picp", "mpiw", "mpiw_raw", "nmpiw", "mpe", "sharpness", "winkler", "winkler_one", "cwc"),
+    *("mae", "rmse", "mean_bound", "miss_rate", "pinball"),
     *("mpiw_limit", "fit_seconds", "peak_mb", "parameters", "lambda_found", "coverage_error"),
 )
 COUNTS = ("nodes", "edges", "features")

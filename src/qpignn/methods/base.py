@@ -121,6 +121,7 @@ class Bounds:
     lower: Tensor
     upper: Tensor
     epistemic: Tensor | None = None
+    side: str | None = None
 
 
 class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
@@ -205,6 +206,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             level,
             node_ids(data),
             epistemic=bounds.epistemic,
+            side=bounds.side,
             id_name=data.get("id_name", "id"),
         )
         return intervals if mask is None else intervals.select(as_mask(mask, len(intervals)))

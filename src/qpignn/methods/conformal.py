@@ -256,7 +256,13 @@ class Conformal(IntervalMethod):
         assert lower is not None
         assert upper is not None
         prediction = np.clip(said.prediction, lower, upper)
-        return Bounds(*(torch.from_numpy(part) for part in (prediction, lower, upper)))
+        return Bounds(
+            torch.from_numpy(prediction),
+            torch.from_numpy(lower),
+            torch.from_numpy(upper),
+            # the other scores make an interval around the prediction
+            side=said.side if self.score == "cqr" else None,
+        )
 
     def _widened(self, said: Intervals, widening: Floats) -> tuple[Floats, Floats]:
         if self.score == "cqr":

@@ -318,8 +318,8 @@ class NetMethod(IntervalMethod):
         told = [self.y_scaler_.inverse(column) for column in columns]
         self._tell_cut(told[0])
         prediction, lower, upper = (column.clamp(*self._range()) for column in told)
-        share = found.epistemic
-        return Bounds(prediction, lower, upper, None if share is None else share * (upper - lower))
+        share = None if found.epistemic is None else found.epistemic * (upper - lower)
+        return Bounds(prediction, lower, upper, share, found.side)
 
     def _run(self, seen: Seen, run: Callable[[Operands], Any] | None = None) -> Any:
         """Run the net, as it stands, on all that a fit sees; outputs of the given nodes."""

@@ -14,7 +14,6 @@ from scipy.stats import skew
 from torch import Tensor
 
 from qpignn.calibration import (
-    SIDES,
     TAILS,
     Floats,
     Reach,
@@ -25,7 +24,7 @@ from qpignn.calibration import (
 )
 from qpignn.data.scaling import TRANSFORMS
 from qpignn.errors import QpignnWarning, SettingError, one_of, real_number
-from qpignn.intervals import check_levels
+from qpignn.intervals import SIDES, check_levels
 from qpignn.methods.base import Bounds, Fitted
 from qpignn.methods.net import NetMethod
 from qpignn.methods.seen import Seen
@@ -228,5 +227,9 @@ class SelfCalibrating(NetMethod):
         if self._members() > 1 and self.side == "both":
             share = torch.from_numpy(disagreement(self._reach(outputs, level), level))
         return Bounds(
-            torch.from_numpy(value), torch.from_numpy(lower), torch.from_numpy(upper), share
+            torch.from_numpy(value),
+            torch.from_numpy(lower),
+            torch.from_numpy(upper),
+            share,
+            self.side,
         )

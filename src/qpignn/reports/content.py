@@ -1,32 +1,32 @@
-"""What the report page says of a fitted model: numbers, sentences and drawings, as plain data."""
+"""Everything the report page shows of a fitted model, as plain data; and the page written."""
 
 from __future__ import annotations
 
 import platform
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from qpignn import __version__
-from qpignn.data.graph import check_graph, given_nodes, labelled, test_nodes
 from qpignn.data.structure import overview
-from qpignn.diagnostics.coverage import percent
-from qpignn.diagnostics.diagnosis import Diagnosis, diagnose
-from qpignn.diagnostics.findings import VAGUE
-from qpignn.errors import SettingError, brief
+from qpignn.diagnostics.coverage import Group
+from qpignn.diagnostics.diagnosis import Diagnosis
 from qpignn.files import as_path, replace_file
-from qpignn.intervals import Intervals
 from qpignn.methods.base import IntervalMethod
-from qpignn.metrics import summary
+from qpignn.reports.columns import column_content
+from qpignn.reports.headline import key_numbers, sentences, verdict
 from qpignn.reports.layout import graph_drawing
-from qpignn.reports.markup import number, rounded
+from qpignn.reports.markup import rounded
 from qpignn.reports.page import render_page
+from qpignn.reports.results import Results, examine
 from qpignn.reports.rows import band_content, listed_nodes, nodes_content
+from qpignn.reports.wording import WORDINGS
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -43,16 +43,6 @@ ABOUT = {
 }
 
 
-@dataclass(frozen=True)
-class Told:
-    """A fitted model's intervals on a graph, what they are worth, and the figures."""
-
-    data: Data
-    intervals: Intervals
-    diagnosis: Diagnosis
-    figures: dict[str, float | None] | None
-
-
 def write_report(
     model: IntervalMethod,
     data: Data,
@@ -60,6 +50,7 @@ def write_report(
     *,
     confidence_level: float | None = None,
     by: Mapping[str, Any] | Sequence[str] = (),
+    columns: pd.DataFrame | Mapping[str, Any] | None = None,
     target: str = "target",
     title: str | None = None,
 ) -> Diagnosis:
@@ -67,72 +58,63 @@ def write_report(
 
     Args:
         model: the fitted method.
-        data: the graph, with its masks and all known targets; where it has ``pos`` (nodes, 2) the
-            page draws a map.
+        data: the graph, with its masks and all known targets. Where it has ``pos`` (nodes, 2), the
+            page draws a map; ``pos_names`` names the coordinates, and lon and lat are degrees.
         path: the file.
         confidence_level: which of the fitted levels; default the highest.
         by: columns to show coverage by; see :func:`qpignn.diagnostics.diagnosis.diagnose`.
+        columns: columns to show in the table of nodes and in the node card: a pandas table or a
+            mapping from names to values, one per node, in the order of the graph's nodes. Numbers,
+            text and dates are welcome, whether they are features or not. Default: the graph's
+            named features. Of very large tables the first columns are shown.
         target: what is predicted, in words.
         title: of the page.
+
+    Returns:
+        The diagnosis that the page shows.
+
+    Raises:
+        SettingError, ArrayError: where ``columns`` is no table with one value per node.
     """
     path = as_path("path", path)
-    told = examine(model, data, confidence_level=confidence_level, by=by)
-    content = page_content(told, model, target=target, title=title)
+    results = examine(model, data, confidence_level=confidence_level, by=by)
+    content = page_content(results, model, columns=columns, target=target, title=title)
     replace_file(path, render_page(content).encode())
-    return told.diagnosis
-
-
-def examine(
-    model: IntervalMethod,
-    data: Data,
-    *,
-    confidence_level: float | None = None,
-    by: Mapping[str, Any] | Sequence[str] = (),
-) -> Told:
-    """Predict on a whole graph at every level there is, and judge the wanted one."""
-    if not isinstance(model, IntervalMethod):
-        raise SettingError(f"model: expected a fitted method, got {brief(model)}")
-    data = check_graph(data, need_target=False)
-    intervals, *others = model.predict_levels(data, confidence_level=confidence_level)
-    calibrated = model.fitted_.calibrated_on
-    found = diagnose(data, intervals, others, by=by, calibration_nodes=calibrated)
-    return Told(data, intervals, found, held_out_figures(data, intervals))
-
-
-def held_out_figures(data: Data, intervals: Intervals) -> dict[str, float | None] | None:
-    """Return the metrics of all held-out nodes, as ``qpignn evaluate --json`` prints them."""
-    test = test_nodes(data)
-    if not bool(test.any()):
-        return None
-    chosen = intervals.select(test.numpy())
-    figures = summary(chosen, data.y[test], y_given=data.y[given_nodes(data)])
-    return {"confidence_level": chosen.confidence_level, "n_test": int(test.sum()), **figures}
+    return results.diagnosis
 
 
 def page_content(
-    told: Told, model: IntervalMethod, *, target: str, title: str | None = None
+    results: Results,
+    model: IntervalMethod,
+    *,
+    columns: pd.DataFrame | Mapping[str, Any] | None = None,
+    target: str,
+    title: str | None = None,
 ) -> dict[str, Any]:
-    """Return everything the page shows, for :func:`qpignn.reports.page.render_page`."""
-    data, found = told.data, told.diagnosis
+    """Return everything the page shows, for :func:`qpignn.reports.page.render_page`.
+
+    Arguments are those of :func:`write_report`.
+    """
+    data, found = results.data, results.diagnosis
     shown = listed_nodes(data)
-    place = np.full(len(told.intervals), -1)
+    place = np.full(len(results.intervals), -1)
     place[shown] = np.arange(len(shown))
     counts = overview(data)
     edges = f"{counts.edges:,} {'directed ' * counts.directed}edges"
     return {
-        "title": title or f"Prediction intervals for {target}",
+        "title": title or f"{_kind(found.side)} for {target}",
         "subtitle": f"{counts.nodes:,} nodes, {edges}, {counts.labelled:,} labelled",
         "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "version": __version__,
-        "level": told.intervals.confidence_level,
+        "level": results.intervals.confidence_level,
         "target": target,
         "side": found.side,
-        "summary": _sentences(told, target),
-        "verdict": _verdict(found),
+        "summary": sentences(results, target),
+        "verdict": verdict(found),
         "findings": [asdict(finding) for finding in found.findings],
-        "figures": told.figures,
-        "key_numbers": _key_numbers(told),
-        "band": band_content(data, told.intervals, place),
+        "figures": results.figures,
+        "key_numbers": key_numbers(results),
+        "band": band_content(data, results.intervals, place),
         "calibration": [
             {"level": one.level, "coverage": one.share, "low": one.low, "high": one.high}
             for one in found.levels
@@ -140,82 +122,14 @@ def page_content(
         "groupings": _groupings(found),
         "misses": _misses(found),
         "errors": [asdict(one) for one in found.errors],
-        "training": _training(model),
+        "training": _training(model, found.side),
         "graph": graph_drawing(data, place),
-        "nodes": nodes_content(data, told.intervals, shown),
+        "nodes": nodes_content(data, results.intervals, shown),
+        "columns": column_content(data, columns, shown),
         "settings": _settings(model),
         "versions": _versions(),
         "read": _read(data),
     }
-
-
-def _sentences(told: Told, target: str) -> list[str]:
-    intervals, found = told.intervals, told.diagnosis
-    level = percent(intervals.confidence_level)
-    named = "" if target == "target" else f" of {target}"
-    sentences = [
-        f"Every node has a prediction{named} and an interval that is meant to hold the true value "
-        f"{level} of the time."
-    ]
-    if found.coverage is not None:
-        sentences.append(
-            f"On {found.coverage.nodes:,} labelled nodes that were kept from the fit, "
-            f"{found.coverage} of the intervals did (± is what counting so many nodes allows; "
-            f"95 %)."
-        )
-    waiting = ~labelled(told.data).numpy()
-    if waiting.any():
-        middle = float(np.median(intervals.width[waiting]))
-        size = f", half of them narrower than {number(middle)}" if np.isfinite(middle) else ""
-        sentences.append(f"{waiting.sum():,} nodes without a known value have intervals{size}.")
-    return sentences
-
-
-def _verdict(found: Diagnosis) -> dict[str, str]:
-    warnings = len(found.warnings)
-    if warnings:
-        things = "one thing" if warnings == 1 else f"{warnings} things"
-        return {"severity": "warning", "text": f"Look at {things} before you rely on it"}
-    if found.coverage is None:
-        return {"severity": "note", "text": "No held-out nodes: coverage was not checked"}
-    if found.coverage.margin > VAGUE:
-        return {"severity": "note", "text": "Too few held-out nodes to say how far to rely on it"}
-    return {"severity": "good", "text": "Nothing found that speaks against relying on it"}
-
-
-def _key_numbers(told: Told) -> list[dict[str, str]]:
-    found, figures, intervals = told.diagnosis, told.figures, told.intervals
-    tiles = []
-    if found.coverage is not None and figures is not None:
-        test = test_nodes(told.data).numpy()
-        off = np.abs(told.data.y.double().numpy() - intervals.prediction)[test]
-        tiles = [
-            _tile(
-                "Coverage",
-                percent(found.coverage.share, 1),
-                f"± {percent(found.coverage.margin, 1)}; wanted {percent(found.confidence_level)}",
-            ),
-            *_width_tile(figures),
-            _tile("Typical error", number(float(np.median(off))), "median, of the prediction"),
-            _tile("Missed", f"{found.below + found.above:,}", f"of {len(off):,} held-out nodes"),
-        ]
-    known = int(labelled(told.data).sum())
-    waiting = len(intervals) - known
-    if waiting:
-        return [*tiles, _tile("To predict", f"{waiting:,}", "nodes without a known value")]
-    return [*tiles, _tile("Nodes", f"{known:,}", "all with a known value")]
-
-
-def _width_tile(figures: dict[str, float | None]) -> list[dict[str, str]]:
-    width, share = figures["mpiw_raw"], figures["mpiw"]
-    if width is None or share is None or not np.isfinite(width):
-        return []
-    note = f"{percent(share, 1)} of the range of the targets given"
-    return [_tile("Mean width", number(width), note)]
-
-
-def _tile(label: str, value: str, note: str) -> dict[str, str]:
-    return {"label": label, "value": value, "note": note}
 
 
 def _groupings(found: Diagnosis) -> list[dict[str, Any]]:
@@ -231,7 +145,7 @@ def _groupings(found: Diagnosis) -> list[dict[str, Any]]:
                     "coverage": group.coverage.share,
                     "low": group.coverage.low,
                     "high": group.coverage.high,
-                    "width": group.width,
+                    "size": _size(group),
                     "flagged": group.below,
                 }
                 for group in division.groups
@@ -241,20 +155,37 @@ def _groupings(found: Diagnosis) -> list[dict[str, Any]]:
     ]
 
 
+def _size(group: Group) -> float | None:
+    """Return a group's mean width or mean bound; None where a node of it lacks its bound."""
+    if group.bound is None:
+        return group.width
+    return group.bound if np.isfinite(group.bound) else None
+
+
 def _misses(found: Diagnosis) -> dict[str, int] | None:
     if found.coverage is None or found.side != "both":
         return None
     return {"below": found.below, "above": found.above, "nodes": found.coverage.nodes}
 
 
-def _training(model: IntervalMethod) -> dict[str, Any] | None:
-    history = model.history_
+def _kind(side: str) -> str:
+    return "Prediction intervals" if side == "both" else WORDINGS[side].many.capitalize()
+
+
+def _training(model: IntervalMethod, side: str) -> dict[str, Any] | None:
+    """Return the training curves; ``level`` is the coverage that training aims at.
+
+    That is the highest fitted level. A bound of level L is trained as one end of a two-sided
+    interval of level 2L − 1.
+    """
+    history, level = model.history_, model.levels_[-1]
     if not len(history):
         return None
+    aim = level if side == "both" else round(2 * level - 1, 9)
     curves = {name: rounded(getattr(history, name)) for name in ("loss", "coverage", "width")}
     looks = [[epoch, float(f"{score:.6g}")] for epoch, score in history.held_out.items()]
     end = {"best_epoch": history.best_epoch, "stopped": history.stopped}
-    return {**curves, "held_out": looks, **end}
+    return {**curves, "held_out": looks, "level": aim, **end}
 
 
 def _settings(model: IntervalMethod) -> list[list[str]]:

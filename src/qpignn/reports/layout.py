@@ -19,8 +19,8 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from scipy.spatial import cKDTree
 
 from qpignn.data.structure import adjacency
-from qpignn.intervals import Floats
 from qpignn.randomness import numpy_rng
+from qpignn.reports.maps import map_of
 from qpignn.reports.markup import rounded
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def graph_drawing(data: Data, place: npt.NDArray[np.int64]) -> dict[str, Any]:
     """
     links = adjacency(data)
     links = links.maximum(links.T)
-    mapped = _map_places(data)
-    places = lay_out(links) if mapped is None else mapped
+    mapped = map_of(data)
+    places = lay_out(links) if mapped is None else mapped.places
     rng = numpy_rng(0, "report graph")
     listed = np.flatnonzero(place >= 0)
     drawn = listed if len(listed) <= DRAWN_NODES else rng.choice(listed, DRAWN_NODES, False)
@@ -55,17 +55,20 @@ def graph_drawing(data: Data, place: npt.NDArray[np.int64]) -> dict[str, Any]:
     source, target = inside.nonzero()
     once = np.flatnonzero(source < target)
     kept = once if len(once) <= DRAWN_EDGES else rng.choice(once, DRAWN_EDGES, replace=False)
-    spots = places[drawn] - places[drawn].min(axis=0)
+    corner = places[drawn].min(axis=0)
+    spots = places[drawn] - corner
     sides = np.ptp(places[drawn], axis=0)
     width, height = (float(side or sides.max() or 1.0) for side in sides)
+    note = "nodes joined by an edge are drawn close together"
+    if mapped is not None:
+        note = "nodes are drawn at their coordinates"
     return {
         "kind": "layout" if mapped is None else "map",
-        "note": "nodes joined by an edge are drawn close together"
-        if mapped is None
-        else "nodes are drawn at their coordinates",
+        "note": note,
+        "axes": None if mapped is None else mapped.axes(corner, width, height),
         "node": place[drawn].tolist(),
-        "x": rounded(spots[:, 0] / width, 4),
-        "y": rounded(1 - spots[:, 1] / height, 4),
+        "x": rounded(spots[:, 0] / width, 6),
+        "y": rounded(1 - spots[:, 1] / height, 6),
         "edges": np.stack([source[kept], target[kept]], axis=1).ravel().tolist(),
         "aspect": width / height,
         "shown": len(drawn),
@@ -73,15 +76,6 @@ def graph_drawing(data: Data, place: npt.NDArray[np.int64]) -> dict[str, Any]:
         "edges_shown": len(kept),
         "edges_of": (links.nnz + int((links.diagonal() != 0).sum())) // 2,
     }
-
-
-def _map_places(data: Data) -> Floats | None:
-    """Return the graph's own coordinates, if it has two for every node."""
-    found = data.get("pos")
-    if found is None or tuple(found.shape) != (data.x.shape[0], 2):
-        return None
-    places: Floats = found.double().numpy()
-    return places if bool(np.isfinite(places).all()) else None
 
 
 def lay_out(links: Any, seed: int = 0) -> Places:

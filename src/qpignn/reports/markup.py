@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 WORDS = {"good": "Good", "note": "Note", "warning": "Warning"}
 ICONS = {
@@ -15,6 +15,8 @@ ICONS = {
 }
 SAMPLES = {
     "bar": '<path class="bar" d="M9 0v14"/>',
+    "upper": '<path class="reach" d="M9 3v11"/><path class="bound" d="M3 3h12"/>',
+    "lower": '<path class="reach" d="M9 11v-11"/><path class="bound" d="M3 11h12"/>',
     "tick": '<path class="tick" d="M4 7h10"/>',
     "dot": '<path class="dot" d="M9 7h0"/>',
     "cross": '<path class="cross" d="M5.5 3.5l7 7m0-7l-7 7"/>',
@@ -128,3 +130,21 @@ def legend(entries: Iterable[tuple[str, str]]) -> str:
 def rounded(values: Any, digits: int = 9) -> list[float | None]:
     """Return numbers of so many digits; infinite and unknown ones as null."""
     return [float(f"{value:.{digits}g}") if math.isfinite(value) else None for value in values]
+
+
+class Section(NamedTuple):
+    """A part of the page: its anchor, its name in the list of contents, and its HTML."""
+
+    anchor: str
+    title: str
+    html: str
+
+
+def section(anchor: str, title: str, lead: str, body: str, kind: str = "") -> Section:
+    """Frame a part; ``lead`` is plain text that says how to read it."""
+    words = f'<p class="lead">{text(lead)}</p>' if lead else ""
+    frame = (
+        f'<section id="{anchor}" class="card {kind}" aria-labelledby="{anchor}-title">'
+        f'<h2 id="{anchor}-title">{text(title)}</h2>{words}{body}</section>'
+    )
+    return Section(anchor, title, frame)

@@ -10,6 +10,7 @@ import pandas as pd
 
 from qpignn.data.catalog import find_dataset
 from qpignn.experiments.plan import AXES, Plan
+from qpignn.metrics import BOUND_FIGURES, WIDTH_FIGURES
 from qpignn.paper.spec import read_facts
 from qpignn.reports.tables import OWN_UNIT
 
@@ -22,6 +23,11 @@ NAMES = {
     "cwc": "CWC",
     "sharpness": "sharpness",
     "winkler": "Winkler",
+    "mae": "MAE",
+    "rmse": "RMSE",
+    "mean_bound": "mean bound",
+    "miss_rate": "miss rate",
+    "pinball": "pinball loss",
     "lambda_found": "λ",
     "fit_seconds": "seconds",
     "peak_mb": "MB",
@@ -83,6 +89,8 @@ def frame_of(plan: Plan, rows: Mapping[str, dict[str, Any]]) -> pd.DataFrame:
     frame = pd.DataFrame(found)
     if frame.empty:
         return frame
+    figures = frame.columns.intersection([*WIDTH_FIGURES, *BOUND_FIGURES])
+    frame[figures] = frame[figures].astype(float)  # one-sided results have no widths
     frame["coverage_error"] = (frame["picp"] - frame["confidence_level"]).abs()
     if plan.protocol == "published":
         frame["winkler"] = frame["winkler_one"]
@@ -170,7 +178,7 @@ def _marks(plan: Plan, frame: pd.DataFrame, means: pd.DataFrame) -> tuple[set[An
     compete = reached[~other] if plan.protocol == "published" else reached
     if len(set(means.index.get_level_values("variant"))) == 1:
         return {*reached.index}, set()
-    narrowest = compete["mpiw"].groupby(level=["dataset", "condition"]).idxmin()
+    narrowest = compete["mpiw"].dropna().groupby(level=["dataset", "condition"]).idxmin()
     return {*reached.index}, {*narrowest}
 
 

@@ -61,7 +61,7 @@ def _style(i: int) -> dict[str, Any]:
 
 
 def _bands(plan: Plan, frame: pd.DataFrame) -> Figure:
-    """A row a data set, a column a model; every test node's interval, by its target."""
+    """A row per data set, a column per model; every test node's interval, by prediction."""
     datasets, variants = ([*dict.fromkeys(frame[axis])] for axis in ("dataset", "variant"))
     figure = _new(2.6 * len(variants), 1.9 * len(datasets) + 0.5)
     axes = figure.subplots(len(datasets), len(variants), squeeze=False, sharey="row")
@@ -70,12 +70,16 @@ def _bands(plan: Plan, frame: pd.DataFrame) -> Figure:
         panel = axes[i, j]
         if (dataset, variant) in places.index:
             row = places.loc[(dataset, variant)]
-            nodes: dict[str, Any] = {k: np.array(v) for k, v in row["intervals"].items()}
-            truth = nodes.pop("y")
-            Intervals(**nodes, confidence_level=row["confidence_level"]).plot(truth, axes=panel)
+            nodes = {name: np.array(values) for name, values in row["intervals"].items()}
+            truth = nodes["y"]
+            found = Intervals(
+                nodes["prediction"], nodes["lower"], nodes["upper"], row["confidence_level"]
+            )
+            found.plot(truth, axes=panel)
             room = 0.6 * (truth.max() - truth.min())  # an absurd width would hide the others
             panel.set_ylim(truth.min() - room, truth.max() + room)
-            panel.set_xlabel(f"PICP {row['picp']:.2f}, MPIW {row['mpiw']:.2f}", fontsize="small")
+            width = "" if pd.isna(row["mpiw"]) else f", MPIW {row['mpiw']:.2f}"
+            panel.set_xlabel(f"PICP {row['picp']:.2f}{width}", fontsize="small")
         panel.set_xticks([])
         panel.tick_params(labelsize="small")
         if i == 0:

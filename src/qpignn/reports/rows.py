@@ -64,12 +64,15 @@ def nodes_content(data: Data, intervals: Intervals, shown: npt.NDArray[np.int64]
 def band_content(
     data: Data, intervals: Intervals, place: npt.NDArray[np.int64]
 ) -> dict[str, Any] | None:
-    """Return held-out nodes by rising target; of many, some at even ranks."""
+    """Return held-out nodes by rising prediction; of many, some at even ranks.
+
+    Not by target: even perfect intervals miss more often where targets are extreme.
+    """
     test = np.flatnonzero(test_nodes(data).numpy())
     if not len(test):
         return None
     y = data.y.double().numpy()
-    order = test[np.argsort(y[test], kind="stable")]
+    order = test[np.argsort(intervals.prediction[test], kind="stable")]
     some = order[np.unique(np.linspace(0, len(order) - 1, BAND_NODES).round().astype(int))]
     columns = {"target": y, **_columns(intervals)}
     digits = _digits(intervals)
@@ -85,14 +88,26 @@ def band_content(
 
 
 def _columns(intervals: Intervals) -> dict[str, Floats]:
-    return {name: getattr(intervals, name) for name in ("prediction", "lower", "upper")}
+    """Return prediction and bounds; a one-sided result has no other bound, not even a limit."""
+    lower, upper = intervals.lower, intervals.upper
+    if intervals.side == "upper":
+        lower = np.full_like(lower, -np.inf)
+    if intervals.side == "lower":
+        upper = np.full_like(upper, np.inf)
+    return {"prediction": intervals.prediction, "lower": lower, "upper": upper}
 
 
 def _digits(intervals: Intervals) -> int:
-    """How many digits numbers need so that a typical width keeps four of them."""
+    """Return how many digits numbers need so that a typical width keeps four of them.
+
+    For a one-sided result, what must keep them is the distance from prediction to bound.
+    """
     ends = np.concatenate([intervals.prediction, intervals.lower, intervals.upper])
     size = np.abs(ends[np.isfinite(ends)]).max(initial=0.0)
-    width = intervals.width[np.isfinite(intervals.width) & (intervals.width > 0)]
+    width, bound = intervals.width, intervals.bound
+    if bound is not None:
+        width = np.abs(bound - intervals.prediction)
+    width = width[np.isfinite(width) & (width > 0)]
     if not len(width) or not size:
         return 9
     return int(np.clip(np.ceil(np.log10(size / np.median(width))) + 5, 6, 17))

@@ -19,6 +19,7 @@ def over_seeds(rows: list[dict[str, Any]]) -> pd.DataFrame:
     ``limit`` is mean width over mean narrowest possible width, where that is known.
     """
     frame = pd.DataFrame(rows)
+    frame[list(SHOWN)] = frame[list(SHOWN)].astype(float)  # one-sided results have no widths
     by = ["dataset", "method", "confidence_level"]
     groups = frame.groupby(by, sort=False)
     means, spreads = groups[list(SHOWN)].mean(), groups[list(SHOWN)].std()

@@ -1,0 +1,176 @@
+"""The user's own columns on the report page: which of them, as text or numbers, within a size."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from qpignn.data.coding import NUMBER
+from qpignn.data.graph import node_ids
+from qpignn.data.matrix import is_sparse
+from qpignn.errors import ArrayError, SettingError, brief, listed
+from qpignn.reports.markup import rounded
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+BYTES = 6_000_000  # of JSON that columns may take
+MOST = 200  # columns
+DIGITS = 9
+LONGEST = 300  # characters of a text
+EXACT = 2**53  # whole numbers beyond are text: JavaScript would round them
+
+Rows = npt.NDArray[np.int64]
+
+
+def column_content(
+    data: Data, columns: pd.DataFrame | Mapping[str, Any] | None, shown: Rows
+) -> dict[str, Any]:
+    """Return columns for the page's table and node cards.
+
+    A column that only repeats the ids or the targets is skipped. Columns come in their order until
+    there are ``MOST`` or the page would grow by more than ``BYTES``.
+
+    Args:
+        data: the graph.
+        columns: one value per node each, in the order of the graph's nodes; None for the graph's
+            named dense features.
+        shown: the nodes that the page lists.
+
+    Returns:
+        ``list`` with a ``name``, a ``kind`` (number or text) and the values of each column, and
+        ``left_out``, the names of those that did not fit. Texts are ``words`` and ``codes``, the
+        positions in them; −1 is blank. The table begins with the first columns that are ``shown``:
+        all but the coordinates, which the map has.
+
+    Raises:
+        SettingError, ArrayError: where columns are no table with one row per node.
+    """
+    found: list[dict[str, Any]] = []
+    left_out: list[str] = []
+    hidden = data.get("pos_names") or ()
+    ids = [str(name) for name in node_ids(data)[shown]]
+    y = None if data.get("y") is None else data.y.double().numpy()[shown]
+    size = 0
+    for name, values in _source(data, columns):
+        column = values.iloc[shown]
+        if left_out or len(found) == MOST:
+            left_out.append(name)
+        elif not _repeats(column, ids, y):
+            content = {"name": name, "shown": name not in hidden, **_content(column)}
+            size += len(json.dumps(content))
+            if size <= BYTES:
+                found.append(content)
+            else:
+                left_out.append(name)
+    return {"list": found, "left_out": left_out}
+
+
+def _source(
+    data: Data, columns: pd.DataFrame | Mapping[str, Any] | None
+) -> Iterator[tuple[str, pd.Series[Any]]]:
+    nodes = data.x.shape[0]
+    if columns is None:
+        yield from _features(data)
+        return
+    if isinstance(columns, pd.DataFrame):
+        if len(columns) != nodes:
+            raise ArrayError(
+                f"columns: expected a table with one row per node ({nodes:,}), got "
+                f"{len(columns):,} rows; give the node table in the order of the graph's nodes"
+            )
+        for i, name in enumerate(columns.columns):
+            yield str(name), columns.iloc[:, i]
+        return
+    if not isinstance(columns, Mapping):
+        raise SettingError(
+            f"columns: expected a pandas table or a mapping from names to values, got "
+            f"{brief(columns)}"
+        )
+    for name, values in columns.items():
+        try:
+            column = pd.Series(values)
+        except (TypeError, ValueError) as error:
+            raise ArrayError(f"columns: expected values for {name!r}, got {error}") from error
+        if len(column) != nodes:
+            raise ArrayError(
+                f"columns: expected one value per node for {name!r} ({nodes:,}), got "
+                f"{len(column):,}"
+            )
+        yield str(name), column
+
+
+def _features(data: Data) -> Iterator[tuple[str, pd.Series[Any]]]:
+    """Return named dense features; categories as the words they were in the table."""
+    names = list(data.get("feature_names") or [])
+    if is_sparse(data.x) or not names:
+        return
+    x, coding = data.x.numpy(), data.get("coding")
+    if coding is None or coding.feature_names != names:
+        for i, name in enumerate(names):
+            yield str(name), pd.Series(x[:, i])
+        return
+    for column in coding.columns:
+        if column.kind == NUMBER:
+            yield column.name, pd.Series(x[:, names.index(column.feature_names[0])])
+        else:
+            yield column.name, pd.Series(coding.categories_of(x, column.name))
+
+
+def _repeats(column: pd.Series[Any], ids: list[str], y: npt.NDArray[Any] | None) -> bool:
+    """Whether a column only repeats what the page shows anyway."""
+    if _is_number(column) and y is not None:
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        if np.array_equal(numbers, y, equal_nan=True):
+            return True
+    return all(str(value) == id for value, id in zip(column, ids, strict=True))
+
+
+def _is_number(column: pd.Series[Any]) -> bool:
+    types = pd.api.types
+    real = types.is_numeric_dtype(column) and not types.is_bool_dtype(column)
+    return bool(real and not types.is_complex_dtype(column))
+
+
+def _content(column: pd.Series[Any]) -> dict[str, Any]:
+    if _is_number(column):
+        numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+        whole = bool(pd.api.types.is_integer_dtype(column))
+        if not whole:
+            return {"kind": "number", "values": rounded(numbers, _digits(column))}
+        if np.nanmax(np.abs(numbers), initial=0) <= EXACT:
+            integers = [None if pd.isna(value) else int(value) for value in column]
+            return {"kind": "number", "values": integers}
+    codes, words = pd.factorize(_texts(column))
+    return {"kind": "text", "words": [str(word) for word in words], "codes": codes.tolist()}
+
+
+def _digits(column: pd.Series[Any]) -> int:
+    """As many digits as a number of this type has."""
+    return 7 if column.dtype == np.float32 else DIGITS
+
+
+def _texts(column: pd.Series[Any]) -> npt.NDArray[np.object_]:
+    """Return values as text, None where they are blank; dates without an empty time of day."""
+    texts = [str(value) for value in column]
+    if pd.api.types.is_datetime64_any_dtype(column):
+        texts = [text.removesuffix(" 00:00:00") for text in texts]
+    found = np.empty(len(texts), dtype=object)
+    found[:] = [text if len(text) <= LONGEST else text[: LONGEST - 1] + "…" for text in texts]
+    found[column.isna().to_numpy()] = None
+    return found
+
+
+def left_out_note(names: list[str]) -> str:
+    """Say which columns are not on the page, in a sentence; empty where all are."""
+    if not names:
+        return ""
+    return (
+        f"{len(names):,} further columns are not on this page, to keep it small "
+        f"({listed(names, 5)}); choose columns with write_report(..., columns=)"
+    )

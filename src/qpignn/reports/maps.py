@@ -1,0 +1,92 @@
+"""Coordinates as a map: where nodes are drawn, and which numbers stand on its axes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from qpignn.data.frames import COORDINATES
+from qpignn.intervals import Floats
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+SMALLEST_COSINE = 0.01  # near a pole: the map stays wider than a line
+
+
+@dataclass(frozen=True)
+class Map:
+    """Where nodes are drawn.
+
+    Degrees are drawn in the equirectangular projection whose standard parallel is the nodes' mean
+    latitude φ: x = longitude · cos φ, y = latitude. Lengths are true along meridians, and along
+    parallels at φ.
+
+    Attributes:
+        places: (nodes, 2), both axes in one unit of length.
+        names: of the two coordinates.
+        degrees: whether they are longitude and latitude.
+        stretch: what one unit of the first coordinate measures in units of the second.
+        latitude: φ; None where the coordinates are not degrees.
+    """
+
+    places: Floats
+    names: tuple[str, str]
+    degrees: bool
+    stretch: float
+    latitude: float | None
+
+    def axes(self, corner: Floats, width: float, height: float) -> dict[str, Any]:
+        """Return what the page needs to label its axes and to draw a scale bar.
+
+        Args:
+            corner: the lower left corner of what is drawn, in the unit of ``places``.
+            width, height: of what is drawn, in the same unit.
+        """
+        left, bottom = float(corner[0]), float(corner[1])
+        return {
+            "names": list(self.names),
+            "degrees": self.degrees,
+            "latitude": self.latitude,
+            "x": [left / self.stretch, (left + width) / self.stretch],
+            "y": [bottom, bottom + height],
+        }
+
+
+def map_of(data: Data) -> Map | None:
+    """Return the map of a graph that has two finite coordinates (``pos``) for every node.
+
+    Coordinates called lon and lat (or lng, longitude and latitude; ``pos_names``) are degrees, if
+    their numbers can be; all others are plain lengths.
+    """
+    found = data.get("pos")
+    if found is None or tuple(found.shape) != (data.x.shape[0], 2):
+        return None
+    pos: Floats = found.double().numpy()
+    if not np.isfinite(pos).all():
+        return None
+    names = _names(data.get("pos_names"))
+    low, high = pos.min(axis=0), pos.max(axis=0)
+    in_range = low[0] >= -360 and high[0] <= 360 and low[1] >= -90 and high[1] <= 90
+    if (names[0].lower(), names[1].lower()) not in COORDINATES or not in_range:
+        return Map(pos, names, degrees=False, stretch=1.0, latitude=None)
+    latitude = float(pos[:, 1].mean())
+    stretch = max(float(np.cos(np.radians(latitude))), SMALLEST_COSINE)
+    places = np.column_stack([_unwrapped(pos[:, 0]) * stretch, pos[:, 1]])
+    return Map(places, names, degrees=True, stretch=stretch, latitude=latitude)
+
+
+def _names(found: Any) -> tuple[str, str]:
+    names = [str(name) for name in found] if isinstance(found, list | tuple) else []
+    return (names[0], names[1]) if len(names) == 2 else ("x", "y")
+
+
+def _unwrapped(longitude: Floats) -> Floats:
+    """Return longitudes cut where no node is, for places on both sides of the 180° meridian."""
+    around = np.sort(np.mod(longitude, 360))
+    gaps = np.diff(around, append=around[0] + 360)
+    start = around[(int(np.argmax(gaps)) + 1) % len(around)]
+    cut: Floats = np.mod(longitude - start, 360) + start
+    return cut if np.ptp(cut) < np.ptp(longitude) - 1e-9 else longitude
