@@ -122,7 +122,8 @@ def test_a_column_of_the_users() -> None:
 
 def test_categories_of_a_table_are_looked_at_unasked() -> None:
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({"kind": rng.choice(["road", "rail"], 200), "y": rng.normal(size=200)})
+    kinds, y = rng.choice(["road", "rail"], 200), rng.normal(size=200)
+    frame = pd.DataFrame({"id": range(200), "kind": kinds, "y": y})
     data = split_nodes(from_frames(frame, None, target="y"))
     found = diagnose(data, same_width(data, 2.0))
     (division,) = [division for division in found.divisions if division.name == "kind"]
