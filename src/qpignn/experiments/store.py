@@ -43,7 +43,11 @@ class Store:
 
     def get(self, cells: Iterable[Cell]) -> dict[str, dict[str, Any]]:
         """Return the rows that are there, by key."""
-        wanted = [cell.key() for cell in cells]
+        return self.get_rows(cell.key() for cell in cells)
+
+    def get_rows(self, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Return the rows that are there under some keys, by key."""
+        wanted = [*keys]
         found: dict[str, dict[str, Any]] = {}
         with self._connected() as connection:
             for start in range(0, len(wanted), 500):  # SQLite limits the number of placeholders
@@ -53,9 +57,15 @@ class Store:
                 found |= {key: json.loads(row) for key, row in connection.execute(query, some)}
         return found
 
-    def put(self, cell: Cell, row: dict[str, Any]) -> None:
-        """Keep a finished cell's row."""
-        values = (cell.key(), json.dumps(asdict(cell)), json.dumps(row), __version__)
+    def put(self, cell: Cell, row: dict[str, Any], key: str | None = None) -> None:
+        """Keep a finished cell's row.
+
+        Args:
+            cell: what was run.
+            row: its figures.
+            key: under which; by default the cell's key at present.
+        """
+        values = (key or cell.key(), json.dumps(asdict(cell)), json.dumps(row), __version__)
         with self._connected() as connection, connection:
             connection.execute(
                 "INSERT OR REPLACE INTO results (key, cell, row, version) VALUES (?, ?, ?, ?)",
