@@ -1,0 +1,89 @@
+"""What a page is made of: stored rows of its studies, and the pictures drawn of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from io import BytesIO
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+from PIL import Image
+
+from qpignn.experiments.plan import Plan
+from qpignn.reports.paper import frame_of
+from qpignn.reports.tables import exploded_seeds
+from studies import Comparison, PaperTable, Scale, Study
+
+DPI = 110
+SHADES = 64  # colours of a picture: a palette makes its file a third as large
+PICTURES = "figures"
+"""Folder of pictures, beside the pages."""
+
+
+class Measured:
+    """Rows by the keys of their cells, and pictures by the names of their files.
+
+    Attributes:
+        scale: how much of every study was run.
+        pictures: PNG files that blocks have drawn.
+    """
+
+    def __init__(self, rows: Mapping[str, dict[str, Any]], scale: Scale) -> None:
+        self.scale = scale
+        self.pictures: dict[str, bytes] = {}
+        self._rows = rows
+        self._told: list[str] = []
+
+    def rows(self, study: Study) -> list[dict[str, Any]]:
+        """Return the rows of a study that are there."""
+        keys = (cell.key() for cell in study.cells(self.scale))
+        return [self._rows[key] for key in keys if key in self._rows]
+
+    def table(self, study: PaperTable) -> tuple[Plan, pd.DataFrame]:
+        """Return a study's plan, and its rows with their places in the table."""
+        plan = study.plan(self.scale)
+        return plan, frame_of(plan, self._rows)
+
+    def command(self, *studies: Study) -> str:
+        """Return the commands of studies as a code block."""
+        lines = "\n".join(study.command(self.scale) for study in studies)
+        return f"```bash\n{lines}\n```"
+
+    def picture(self, name: str, figure: Figure, about: str) -> str:
+        """Keep a picture and return the Markdown that shows it.
+
+        Args:
+            name: of its file, without the suffix.
+            figure: what is drawn.
+            about: what is to be seen, for those who cannot see it.
+        """
+        drawn, small = BytesIO(), BytesIO()
+        figure.savefig(drawn, format="png", dpi=DPI)
+        image = Image.open(drawn).convert("RGB").quantize(SHADES, dither=Image.Dither.NONE)
+        image.save(small, format="png", optimize=True)
+        self.pictures[f"{PICTURES}/{name}.png"] = small.getvalue()
+        return f"![{about}]({PICTURES}/{name}.png)"
+
+    def exploded(self, study: Study) -> str:
+        """Return a note on seeds whose intervals are absurdly wide, unless the page has it.
+
+        Returns:
+            The empty string if there is nothing to say.
+        """
+        if isinstance(study, Comparison):
+            frame, by = pd.DataFrame(self.rows(study)), ["dataset", "method"]
+        else:
+            frame, by = self.table(study)[1], ["dataset", "variant", "condition"]
+        notes = []
+        for line in exploded_seeds(frame, by).to_dict("records"):
+            who = line.get("method") or line["variant"] or "QpiGNN"
+            where = f"{line['dataset']}{', ' + line['condition'] if line.get('condition') else ''}"
+            notes.append(
+                f"{who} on {where}, seed {line['seed']}: mean width {line['mpiw']:.3g}, where the "
+                f"median of the other seeds is {line['median']:.3g} (mean of all "
+                f"{line['mean']:.3g}, without it {line['mean_without']:.3g})"
+            )
+        new = [note for note in notes if note not in self._told]
+        self._told += new
+        return f"**Seeds that exploded.** {'; '.join(new)}." if new else ""
