@@ -16,7 +16,7 @@ from qpignn.reports.tables import exploded_seeds
 from studies import Comparison, PaperTable, Scale, Study
 
 DPI = 110
-SHADES = 64  # colours of a picture: a palette makes its file a third as large
+SHADES = 256  # colours of a picture: a palette makes its file half as large
 PICTURES = "figures"
 """Folder of pictures, beside the pages."""
 
@@ -34,16 +34,22 @@ class Measured:
         self.pictures: dict[str, bytes] = {}
         self._rows = rows
         self._told: list[str] = []
+        self._of_comparisons: dict[Comparison, list[dict[str, Any]]] = {}
+        self._of_tables: dict[PaperTable, tuple[Plan, pd.DataFrame]] = {}
 
-    def rows(self, study: Study) -> list[dict[str, Any]]:
-        """Return the rows of a study that are there."""
-        keys = (cell.key() for cell in study.cells(self.scale))
-        return [self._rows[key] for key in keys if key in self._rows]
+    def rows(self, study: Comparison) -> list[dict[str, Any]]:
+        """Return the rows of a comparison that are there."""
+        if study not in self._of_comparisons:
+            keys = [cell.key() for cell in study.cells(self.scale)]
+            self._of_comparisons[study] = [self._rows[key] for key in keys if key in self._rows]
+        return self._of_comparisons[study]
 
     def table(self, study: PaperTable) -> tuple[Plan, pd.DataFrame]:
-        """Return a study's plan, and its rows with their places in the table."""
-        plan = study.plan(self.scale)
-        return plan, frame_of(plan, self._rows)
+        """Return a table's plan, and its rows with their places in the table."""
+        if study not in self._of_tables:
+            plan = study.plan(self.scale)
+            self._of_tables[study] = (plan, frame_of(plan, self._rows))
+        return self._of_tables[study]
 
     def command(self, *studies: Study) -> str:
         """Return the commands of studies as a code block."""

@@ -131,8 +131,8 @@ OTHERS = Page(
         ),
         "ablation": paper.section(
             SCATTER,
-            draw,
-            "Coverage against width of every variant",
+            pictures.models,
+            "Coverage and relative width of every variant",
             paper.coverage_ranges,
             table=False,
         ),

@@ -12,7 +12,10 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 from qpignn.reports.plotting import WIDTH_LABEL, bare, method_style, new_figure
 
 COLUMNS = 6  # panels beside each other
-TICKS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+STEPS = (1, 1.5, 2, 3, 4, 5, 6, 8)
+TICKS = tuple(step * 10.0**power for power in (-3, -2, -1, 0, 1) for step in STEPS)
+"""Round widths on a logarithmic axis."""
+MOST_TICKS = 4
 
 
 def coverage_width_by_dataset(rows: list[dict[str, Any]], confidence_level: float) -> Figure:
@@ -50,7 +53,7 @@ def coverage_width_by_dataset(rows: list[dict[str, Any]], confidence_level: floa
     figure.supxlabel(f"{WIDTH_LABEL}; further left is narrower", fontsize="medium")
     figure.supylabel("coverage (PICP)", fontsize="medium")
     handles, labels = panels.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=COLUMNS, frameon=False)
+    figure.legend(handles, labels, loc="outside upper center", ncols=9, frameon=False)
     return figure
 
 
@@ -59,11 +62,9 @@ def _log_widths(panel: Any, widths: pd.Series[float]) -> None:
     low, high = 0.85 * float(widths.min()), 1.18 * float(widths.max())
     panel.set_xscale("log")
     panel.set_xlim(low, high)
-    round_ones = [tick for tick in TICKS if low <= tick <= high]
-    if len(round_ones) < 2:  # the range is small: its ends, rounded
-        round_ones = [float(f"{low * 1.06:.1g}"), float(f"{high / 1.06:.1g}")]
-        round_ones = [tick for tick in round_ones if low <= tick <= high]
-    panel.xaxis.set_major_locator(FixedLocator(round_ones))
+    inside = [tick for tick in TICKS if low <= tick <= high]
+    few = inside[:: -(-len(inside) // MOST_TICKS) or 1]
+    panel.xaxis.set_major_locator(FixedLocator(few))
     panel.xaxis.set_minor_locator(NullLocator())
     panel.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:g}"))
     panel.tick_params(labelsize="small")

@@ -137,20 +137,23 @@ def _scatter(plan: Plan, frame: pd.DataFrame) -> Figure:
 def _trajectories(plan: Plan, frame: pd.DataFrame) -> Figure:
     """A walk for each data set through coverage, width and loss, from a cross to a dot."""
     figure = new_figure(9, 6.5)
-    axes = figure.add_subplot(projection="3d")
+    axes = figure.add_subplot(projection="3d", computed_zorder=False)  # ends above all paths
     for i, row in enumerate(frame.drop_duplicates("dataset").to_dict("records")):
         walk = row["history"]
         width, loss = np.array(walk["width"]), np.array(walk["loss"])
         loss = loss / max(abs(loss[0]), 1e-12)  # losses of several members are sums
         color = COLORS[i % len(COLORS)]
         dash = DASHES[(i // len(COLORS) + 1) % len(DASHES)]
-        axes.plot(walk["coverage"], width, loss, dash, color=color, linewidth=1.2)
+        axes.plot(walk["coverage"], width, loss, dash, color=color, linewidth=0.8)
         start, end = (walk["coverage"][k] for k in (0, -1))
         axes.plot([start], [width[0]], [loss[0]], "x", color=color)
         axes.plot(
             *([end], [width[-1]], [loss[-1]]),
             marker=MARKERS[i % len(MARKERS)],
             color=color,
+            markeredgecolor="black",
+            markersize=8,
+            zorder=3,
             linestyle="",
             label=row["dataset"],
         )

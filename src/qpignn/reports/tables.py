@@ -144,7 +144,9 @@ def exploded_seeds(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
     lines = []
     for place, part in () if frame.empty else frame.groupby(by, sort=False):
         widths = part.drop_duplicates("seed").set_index("seed")["mpiw"].astype(float)
-        for seed, width in widths.items() if len(widths) > 2 else ():
+        if len(widths) < 3 or widths.max() <= EXPLODED * widths.min():
+            continue
+        for seed, width in widths.items():
             others = widths.drop(seed)
             median = float(others.median())
             if not np.isfinite(width) or (width > WIDE and width > EXPLODED * median):
