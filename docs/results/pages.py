@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import beside_paper_blocks as beside
 import comparison_blocks as compare
+import default_blocks as default
 import paper_blocks as paper
 from measured import Measured
 from qpignn.methods.catalog import ALL
@@ -21,6 +23,13 @@ NINE = Comparison(ALL, 10, "--rank")
 MANY = Comparison(
     (*ALL, "conformal:sqr", "qpignn_single", *(f"ensemble:{name}" for name in FIVE)), 10, "--rank"
 )
+DEFAULT = ("qpignn",)
+OTHER_LEVELS = Comparison(DEFAULT, 5, levels=(0.5, 0.8, 0.95))
+UNLIKE = {
+    "inductive": Comparison(DEFAULT, 5, view="inductive"),
+    "degree": Comparison(DEFAULT, 5, split="degree"),
+    "community": Comparison(DEFAULT, 5, split="community"),
+}
 MAIN, HEADLINE, RESOURCES = (PaperTable(name) for name in ("main", "headline", "resources"))
 LAMBDA = PaperTable("lambda_best")
 SHARPNESS, ERRORS = PaperTable("sharpness_winkler"), PaperTable("mpe_cwc")
@@ -70,9 +79,18 @@ README = Page(
     "README.md",
     (NINE, MANY, OLD_MAIN),
     {
-        "reaches": lambda found: compare.reaches(found, NINE),
+        "reaches": lambda found: default.reaches(found, NINE),
         "standing": lambda found: compare.readme_standing(found, NINE, MANY),
-        "beside-paper": lambda found: compare.readme_paper(found, OLD_MAIN, "QpiGNN λ=0.5"),
+        "beside-paper": lambda found: beside.readme_paper(found, OLD_MAIN, "QpiGNN λ=0.5"),
+    },
+)
+THEORY = Page(
+    "docs/theory.md",
+    (NINE, OTHER_LEVELS, *UNLIKE.values()),
+    {
+        "reaches": lambda found: default.reaches(found, NINE),
+        "levels": lambda found: default.other_levels(found, OTHER_LEVELS),
+        "unlike": lambda found: default.unlike_nodes(found, NINE, UNLIKE),
     },
 )
 CORRECTED = Page(
@@ -159,21 +177,21 @@ PUBLISHED = Page(
         "main": paper.section(
             OLD_MAIN, pictures.beside_paper, "Our figures against the paper's", table=False
         ),
-        "agreement": paper.agreement_table(OLD_MAIN),
-        "coverage": paper.beside_paper_table(OLD_MAIN, "picp"),
-        "width": paper.beside_paper_table(OLD_MAIN, "mpiw"),
-        "far": paper.far_from_paper(OLD_MAIN),
+        "agreement": beside.agreement_table(OLD_MAIN),
+        "coverage": beside.beside_paper_table(OLD_MAIN, "picp"),
+        "width": beside.beside_paper_table(OLD_MAIN, "mpiw"),
+        "far": beside.far_from_paper(OLD_MAIN),
         "robustness": paper.section(
             OLD_ROBUSTNESS,
             pictures.damage,
             "Coverage and width against the strength of damage",
-            paper.near_paper,
+            beside.near_paper,
         ),
         "shift": paper.section(
             OLD_SHIFT,
             pictures.matrix,
             "Coverage and width by the graph fitted on and the graph judged",
-            paper.near_paper,
+            beside.near_paper,
         ),
         "lambda-curve": paper.section(
             OLD_CURVE, draw, "Coverage and width against λ", paper.lambda_cliff, table=False
@@ -182,9 +200,9 @@ PUBLISHED = Page(
             OLD_ABLATION,
             pictures.models,
             "Coverage and width of every variant",
-            paper.near_paper,
+            beside.near_paper,
         ),
-        "sizes": paper.section(OLD_SIZES, reading=paper.near_paper),
+        "sizes": paper.section(OLD_SIZES, reading=beside.near_paper),
     },
 )
 INDEX = Page(
@@ -193,7 +211,7 @@ INDEX = Page(
     {
         "overall": lambda found: compare.overall(found, NINE),
         "standing": lambda found: paragraphs(
-            compare.standing(found, NINE, MANY), compare.reading_of_default(found.rows(NINE))
+            compare.standing(found, NINE, MANY), default.reading_of_default(found.rows(NINE))
         ),
         "corrected": paper.sentences(
             (HEADLINE, paper.headline_gain, "[headline](main.md)"),
@@ -201,7 +219,7 @@ INDEX = Page(
             (SPLITS, paper.split_losses, "[splits](others.md)"),
             (SHIFT, paper.shift_losses, "[shift](others.md)"),
         ),
-        "published": paper.agreement_table(OLD_MAIN),
+        "published": beside.agreement_table(OLD_MAIN),
     },
 )
-PAGES = (ARENA, README, CORRECTED, OTHERS, PUBLISHED, INDEX)
+PAGES = (ARENA, CORRECTED, THEORY, OTHERS, PUBLISHED, README, INDEX)

@@ -43,12 +43,17 @@ class Comparison:
     Attributes:
         methods: names of the catalog.
         seeds: how many.
-        options: of the command, which change what it prints and not what it runs.
+        shows: options of the command that change what it prints, not what it runs.
+        levels: wanted coverages.
+        view, split: see :class:`qpignn.experiments.cell.Cell`.
     """
 
     methods: tuple[str, ...]
     seeds: int
-    options: str = ""
+    shows: str = ""
+    levels: tuple[float, ...] = (0.9,)
+    view: str = "transductive"
+    split: str = "random"
 
     def scaled(self, scale: Scale) -> Comparison:
         """Return the study with as many seeds as are run."""
@@ -57,20 +62,31 @@ class Comparison:
     def cells(self, scale: Scale) -> list[Cell]:
         """Return what is run, on the data sets that are on this machine."""
         names = datasets_here()
+        what: dict[str, Any] = {
+            "view": self.view,
+            "split": self.split,
+            "confidence_levels": self.levels,
+        }
         if not scale.quick:
-            return grid(names, self.methods, self.scaled(scale).seeds)
+            return grid(names, self.methods, self.scaled(scale).seeds, **what)
         cells: list[Cell] = []
         for method in self.methods:
             known = setting_names(method)
-            settings: dict[str, Any] = {k: v for k, v in QUICK.items() if k in known}
-            cells += grid(names[:QUICK_SETS], [method], scale.capped(2), settings=settings)
+            what["settings"] = {k: v for k, v in QUICK.items() if k in known}
+            cells += grid(names[:QUICK_SETS], [method], scale.capped(2), **what)
         return cells
 
     def command(self, scale: Scale) -> str:
         """Return the command that runs these cells."""
         methods = "all" if self.methods == ALL else ",".join(self.methods)
         parts = [f"--methods {methods}"] if self.methods != ("qpignn",) else []
-        parts += [f"--seeds {self.scaled(scale).seeds} --jobs {JOBS}", self.options]
+        parts += [f"--seeds {self.scaled(scale).seeds} --jobs {JOBS}"]
+        parts += (
+            [f"--confidence {','.join(map(str, self.levels))}"] if self.levels != (0.9,) else []
+        )
+        parts += [f"--view {self.view}"] if self.view != "transductive" else []
+        parts += [f"--split {self.split}"] if self.split != "random" else []
+        parts.append(self.shows)
         return wrapped("qpignn compare --datasets all", [part for part in parts if part])
 
 
