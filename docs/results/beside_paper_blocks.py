@@ -12,6 +12,7 @@ from measured import Measured
 from qpignn.experiments.plan import Plan
 from qpignn.paper.spec import REAL, SYNTHETIC
 from qpignn.reports.paper import NAMES, against_paper, agreement
+from qpignn.reports.render import digits
 from studies import PaperTable
 from words import counted, markdown, paragraphs
 
@@ -19,32 +20,26 @@ FAR = 0.05  # differences above this are listed
 
 
 def near_paper(plan: Plan, frame: pd.DataFrame) -> str:
-    """How near a table comes to the paper's, over all its figures."""
-    near = agreement(against_paper(plan, frame))
-    parts = [
-        f"{line['variant'] or 'all'} {NAMES.get(line['metric'], line['metric'])} "
-        f"{line['median']:.2f} ({line['max']:.2f})"
-        for line in near.to_dict("records")
-    ]
-    return f"Median (largest) difference to the paper, without sign: {'; '.join(parts)}."
+    """Median and largest difference to the paper without sign, as a table by model."""
+    near = agreement(against_paper(plan, frame)).to_dict("records")
+    values = {(line["variant"], line["metric"]): line for line in near}
+    metrics = [*dict.fromkeys(line["metric"] for line in near)]
+    lines = []
+    for model in dict.fromkeys(line["variant"] for line in near):
+        own = [values[model, metric] for metric in metrics]
+        pairs = [(digits(line["median"]), digits(line["max"])) for line in own]
+        lines.append((model or "all", *itertools.chain(*pairs), str(own[0]["size"])))
+    names = [NAMES.get(metric, metric) for metric in metrics]
+    columns = [f"{name}, {what}" for name in names for what in ("median", "largest")]
+    return paragraphs(
+        "Difference to the paper, without sign:",
+        markdown(("model", *columns, "figures compared"), lines),
+    )
 
 
 def agreement_table(study: PaperTable) -> Callable[[Measured], str]:
     """Return what makes the table of differences to the paper, a line per model."""
-
-    def made(found: Measured) -> str:
-        near = agreement(against_paper(*found.table(study))).to_dict("records")
-        values = {(line["variant"], line["metric"]): line for line in near}
-        metrics = [*dict.fromkeys(line["metric"] for line in near)]
-        lines = []
-        for model in dict.fromkeys(line["variant"] for line in near):
-            own = [values[model, metric] for metric in metrics]
-            pairs = [(f"{line['median']:.3f}", f"{line['max']:.3f}") for line in own]
-            lines.append((model, *itertools.chain(*pairs), str(own[0]["size"])))
-        headings = [f"{NAMES[m]}, {what}" for m in metrics for what in ("median", "largest")]
-        return markdown(("model", *headings, "data sets"), lines)
-
-    return made
+    return lambda found: near_paper(*found.table(study))
 
 
 def beside_paper_table(study: PaperTable, metric: str) -> Callable[[Measured], str]:

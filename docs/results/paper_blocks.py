@@ -71,8 +71,8 @@ def coverage_ranges(plan: Plan, frame: pd.DataFrame) -> str:
     parts = []
     for name in dict.fromkeys(frame["variant"]):
         part = means.loc[name]
-        parts.append(f"{name} {part.min():.3f} to {part.max():.3f}")
-    return f"Mean coverage, least to most: {'; '.join(parts)}."
+        parts.append(f"{name or 'QpiGNN'} ({from_to(part)})")
+    return f"Mean coverage, from least to most: {', '.join(parts)}."
 
 
 def split_losses(plan: Plan, frame: pd.DataFrame) -> str:

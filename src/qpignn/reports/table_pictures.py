@@ -31,9 +31,18 @@ METHODS = {  # labels of the paper's models and their methods, which have a look
     "deep ensemble": "deep_ensemble",
     "CQR": "cqr",
 }
+LOOKS = {  # of models with settings of their own
+    "QpiGNN λ=0.5": ("#d55e00", "*"),
+    "QpiGNN λ=0.1": ("#009e73", "h"),
+    "QpiGNN λ tuned": ("#8c510a", "d"),
+    "CF-GNN tuned": ("#7f7f7f", "p"),
+}
 
 
 def _look(label: str, i: int) -> dict[str, Any]:
+    if label in LOOKS:
+        color, marker = LOOKS[label]
+        return {"color": color, "marker": marker}
     return method_style(METHODS.get(label, label), i)
 
 
@@ -76,7 +85,7 @@ def models(plan: Plan, frame: pd.DataFrame) -> Figure:
     right.xaxis.set_major_locator(FixedLocator([0, 0.1, 0.2, 0.5, 1, 2, 5, 10]))
     right.xaxis.set_minor_locator(NullLocator())
     right.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:g}"))
-    right.set_xlim(left=0)
+    right.set_xlim(left=-0.02)
     _wanted(left, _level(frame), upright=True)
     _wanted(right, 1, upright=True)
     for panel in (left, right):
