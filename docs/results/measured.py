@@ -15,8 +15,9 @@ from qpignn.reports.paper import frame_of
 from qpignn.reports.tables import exploded_seeds
 from studies import Comparison, PaperTable, Scale, Study
 
-DPI = 110
-SHADES = 256  # colours of a picture: a palette makes its file half as large
+LARGEST = 150_000  # bytes of a picture
+FORMS = ((110, 256), (110, 32), (90, 32), (75, 32), (60, 32))
+"""Dots per inch and number of colours, tried until a picture is small enough."""
 PICTURES = "figures"
 """Folder of pictures, beside the pages."""
 
@@ -64,11 +65,11 @@ class Measured:
             figure: what is drawn.
             about: what is to be seen, for those who cannot see it.
         """
-        drawn, small = BytesIO(), BytesIO()
-        figure.savefig(drawn, format="png", dpi=DPI)
-        image = Image.open(drawn).convert("RGB").quantize(SHADES, dither=Image.Dither.NONE)
-        image.save(small, format="png", optimize=True)
-        self.pictures[f"{PICTURES}/{name}.png"] = small.getvalue()
+        for dpi, colors in FORMS:
+            content = _png(figure, dpi, colors)
+            if len(content) < LARGEST:
+                break
+        self.pictures[f"{PICTURES}/{name}.png"] = content
         return f"![{about}]({PICTURES}/{name}.png)"
 
     def exploded(self, study: Study) -> str:
@@ -93,3 +94,12 @@ class Measured:
         new = [note for note in notes if note not in self._told]
         self._told += new
         return f"**Seeds that exploded.** {'; '.join(new)}." if new else ""
+
+
+def _png(figure: Figure, dpi: int, colors: int) -> bytes:
+    """Return a figure as a PNG file with a palette, which is half as large as one without."""
+    drawn, small = BytesIO(), BytesIO()
+    figure.savefig(drawn, format="png", dpi=dpi)
+    image = Image.open(drawn).convert("RGB").quantize(colors, dither=Image.Dither.NONE)
+    image.save(small, format="png", optimize=True)
+    return small.getvalue()

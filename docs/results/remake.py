@@ -23,8 +23,8 @@ from measured import PICTURES, Measured
 from pages import PAGES, Page
 from qpignn import __version__
 from qpignn.data.catalog import BENCHMARK
-from qpignn.data.sources.files import cache_folder
-from qpignn.errors import QpignnError, QpignnWarning
+from qpignn.data.sources.files import DATA_DIR, cache_folder
+from qpignn.errors import DataFileError, QpignnError, QpignnWarning
 from qpignn.experiments.cell import Cell
 from qpignn.experiments.digest import SHORT, code_digest
 from qpignn.experiments.run import run_cells
@@ -51,6 +51,7 @@ def work_of(pages: Sequence[Page], scale: Scale) -> list[Work]:
 
     Raises:
         QpignnWarning: if a data file is not the published one: pages are about those.
+        DataFileError: if none of a study's data sets is on this machine.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("error", QpignnWarning)
@@ -61,7 +62,21 @@ def work_of(pages: Sequence[Page], scale: Scale) -> list[Work]:
 
 
 def _cells(page: Page, scale: Scale) -> list[Cell]:
-    return [cell for study in page.studies for cell in study.cells(scale)]
+    """Return the cells of a page.
+
+    Raises:
+        DataFileError: if none of a study's data sets is on this machine.
+    """
+    cells = []
+    for study in page.studies:
+        found = study.cells(scale)
+        if not found and study.fits:
+            raise DataFileError(
+                f"{study}: expected at least one of its data sets on this machine, got none; set "
+                f"{DATA_DIR} to a folder that holds them (see qpignn datasets)"
+            )
+        cells += found
+    return cells
 
 
 def _by_seed(cell: Cell) -> int:
@@ -190,12 +205,20 @@ def state(page: str, code: str) -> str:
 def check(pages: Sequence[Page], store: Store | None, root: Path = ROOT) -> list[str]:
     """Return a line per page: whether it is stale, and how many of its fits are missing."""
     lines = [f"code {code_digest()[:SHORT]}"]
-    for work in work_of(pages, Scale()):
-        text = (root / work.page.path).read_text(encoding="utf-8")
-        known = {} if store is None else store.get_rows(work.cells)
-        fits = f"{len(work.cells) - len(known):,} of {len(work.cells):,} fits to run"
-        lines.append(f"{work.page.path}: {state(text, code_digest())}; {fits}")
+    for page in pages:
+        text = (root / page.path).read_text(encoding="utf-8")
+        lines.append(f"{page.path}: {state(text, code_digest())}; {_missing(page, store)}")
     return lines
+
+
+def _missing(page: Page, store: Store | None) -> str:
+    """Say how many fits of a page are missing in a store."""
+    try:
+        (work,) = work_of([page], Scale())
+    except DataFileError:
+        return "not all of its data sets are here"
+    known = {} if store is None else store.get_rows(work.cells)
+    return f"{len(work.cells) - len(known):,} of {len(work.cells):,} fits to run"
 
 
 def unused(root: Path = ROOT) -> list[Path]:

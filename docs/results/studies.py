@@ -55,6 +55,11 @@ class Comparison:
     view: str = "transductive"
     split: str = "random"
 
+    @property
+    def fits(self) -> bool:
+        """Whether anything is fitted."""
+        return True
+
     def scaled(self, scale: Scale) -> Comparison:
         """Return the study with as many seeds as are run."""
         return replace(self, seeds=scale.capped(self.seeds))
@@ -103,6 +108,11 @@ class PaperTable:
     name: str
     protocol: str = "corrected"
     seeds: int | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether anything is fitted, or the table is one of words or counts."""
+        return bool(find_spec(self.name).variants)
 
     def scaled(self, scale: Scale) -> PaperTable:
         """Return the study with as many seeds as are run."""

@@ -7,24 +7,29 @@ import re
 import shlex
 import sqlite3
 import sys
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import comparison_blocks
 import paper_blocks
 from markers import BLOCK, block_names, fill, hand_written
-from pages import ARENA, INDEX, PAGES, README, ROBUSTNESS, Page
+from measured import Measured
+from pages import ARENA, INDEX, OTHERS, PAGES, README, ROBUSTNESS, Page
 from qpignn.cli import main
 from qpignn.data.sources import files, transport
-from qpignn.errors import QpignnWarning
+from qpignn.errors import DataFileError, QpignnWarning
 from qpignn.experiments.cell import Cell
 from qpignn.experiments.digest import SHORT, code_digest
 from qpignn.experiments.store import Store
 from qpignn.reports import table_pictures
+from qpignn.reports.plotting import new_figure
 from remake import MADE, RESULTS, ROOT, check, made, remake, state, unused, work_of, write
-from studies import Comparison, Scale, Study
+from studies import Comparison, Scale, Study, datasets_here
 
 TEXT = "A\n\n<!-- results: one -->\n\nold\n\n<!-- /results -->\n\nB\n"
 STUDIES = [*dict.fromkeys(study for page in PAGES for study in page.studies)]
@@ -96,6 +101,32 @@ def test_pictures_are_small_and_shown_on_a_page() -> None:
         assert path.stat().st_size < 150_000, path
 
 
+def test_remake_without_any_data_says_where_to_put_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (files.DATA_DIR, files.CACHE_DIR):
+        monkeypatch.setenv(name, str(tmp_path))
+    with pytest.raises(DataFileError, match=r"exchangeability.*set QPIGNN_DATA_DIR"):
+        work_of([OTHERS], Scale(1))
+    assert check([OTHERS], None)[1].endswith("; not all of its data sets are here")
+
+
+def test_picture_is_drawn_smaller_where_its_file_would_be_too_large() -> None:
+    measured = Measured({}, Scale())
+    noise = new_figure(9, 6)
+    noise.add_axes((0, 0, 1, 1)).imshow(np.random.default_rng(0).random((700, 1000)))
+    plain = new_figure(9, 6)
+    assert measured.picture("noise", noise, "Noise") == "![Noise](figures/noise.png)"
+    measured.picture("plain", plain, "Nothing")
+    sizes = {}
+    for name in ("noise", "plain"):
+        content = measured.pictures[f"figures/{name}.png"]
+        assert len(content) < 150_000
+        sizes[name] = Image.open(BytesIO(content)).size
+    assert sizes["plain"] == (990, 660)  # 110 dots per inch
+    assert sizes["noise"] < sizes["plain"]
+
+
 class CapturedError(Exception):
     """Raised in place of running cells."""
 
@@ -118,7 +149,8 @@ def test_command_of_a_study_runs_its_cells(study: Study, monkeypatch: pytest.Mon
             main()
         wanted = {cell.key() for cell in study.cells(scale)}
         assert {cell.key() for cell in captured} == wanted
-        assert wanted or study.name == "datasets"
+        if study.fits and not wanted:
+            pytest.skip("needs the real data files: set QPIGNN_DATA_DIR")
 
 
 def test_state_of_a_page_tells_whether_its_code_is_this_one() -> None:
@@ -259,6 +291,8 @@ def figures(cell: Cell) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def filled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Store]:
     """Return all pages, filled from made-up rows of three seeds, and where those are."""
+    if len(datasets_here()) < 18:
+        pytest.skip("needs the real data files: set QPIGNN_DATA_DIR")
     folder = tmp_path_factory.mktemp("pages")
     store = Store(folder / "r.sqlite")
     works = work_of(PAGES, Scale(3))
