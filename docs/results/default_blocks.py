@@ -139,8 +139,8 @@ def unlike_nodes(found: Measured, random: Comparison, others: Mapping[str, Compa
     first = next(iter(others.values()))
     return paragraphs(
         f"PICP / MPIW at 90 %, means over {counted(found.rows(first))} (random: "
-        f"{len({row['seed'] for row in found.rows(random)})}). Change of mean coverage against "
-        f"random: {'; '.join(changes)}.",
+        f"{counted(found.rows(random))}). Change of mean coverage against random: "
+        f"{'; '.join(changes)}.",
         _pair_table(pairs, {name: name for name in ("random", *others)}),
         found.command(*others.values()),
     )

@@ -179,7 +179,9 @@ def made(work: Work, rows: dict[str, dict[str, Any]], store: Store, scale: Scale
     lost = len(work.cells) - len(rows)
     words += [f"**{lost:,} of {len(work.cells):,} fits are missing.**"] if lost else []
     if scale.seeds is not None or scale.quick:
-        limit = f"at most {scale.seeds} seeds of each study" if scale.seeds else "a dry run"
+        last = (scale.seeds or 1) - 1
+        few = f"seeds 0 to {last}" if last else "seed 0"
+        limit = "a dry run" if scale.quick else f"{few} of each study"
         words.append(f"**A preview: {limit}.** `make results` runs all.")
     absent = [name for name in BENCHMARK if name not in datasets_here()]
     if absent:

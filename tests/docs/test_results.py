@@ -349,7 +349,7 @@ def test_made_says_what_a_page_was_made_with(filled: tuple[Path, Store]) -> None
     words = made(work, rows, store, Scale(3))
     assert f"code `{code_digest()[:SHORT]}`, on 2026-01-31: {len(rows):,} fits" in words
     assert f"{len(rows)} minutes of one core (Python 3.11.0, torch 2.0, NumPy 2.1)" in words
-    assert "**A preview: at most 3 seeds of each study.**" in words
+    assert "**A preview: seeds 0 to 2 of each study.**" in words
     mixed = {key: dict(row) for key, row in rows.items()}
     next(iter(mixed.values()))["versions"] = {"torch": "2.1"}
     assert "torch 2.0 and 2.1" in made(work, mixed, store, Scale())

@@ -84,6 +84,10 @@ def test_methods_look_alike_in_no_two_cases() -> None:
     assert len({color for color, _ in OF_METHODS.values()}) == len(OF_METHODS)
     assert method_style("sqr") == {"color": OF_METHODS["sqr"][0], "marker": OF_METHODS["sqr"][1]}
     assert method_style("other", 1) == {"color": COLORS[1], "marker": MARKERS[1]}
+    for variant in ("ensemble:sqr", "conformal:sqr", "sqr_single"):
+        look = method_style(variant)
+        assert {**method_style("sqr"), **look} == look  # the same, and hollow
+        assert look["markerfacecolor"] == "white"
 
 
 def test_a_data_set_that_a_method_lacks_is_left_out() -> None:

@@ -39,11 +39,17 @@ def style(i: int) -> dict[str, Any]:
 
 
 def method_style(name: str, i: int = 0) -> dict[str, Any]:
-    """Return a method's colour and marker: its own, or those of the i-th thing in a picture."""
-    if name not in OF_METHODS:
+    """Return a method's colour and marker: its own, or those of the i-th thing in a picture.
+
+    A variant of a method (``ensemble:NAME``, ``conformal:NAME``, ``NAME_single``) looks like the
+    method, with a hollow marker.
+    """
+    base = name.rpartition(":")[2].removesuffix("_single")
+    if base not in OF_METHODS:
         return style(i)
-    color, marker = OF_METHODS[name]
-    return {"color": color, "marker": marker}
+    color, marker = OF_METHODS[base]
+    look = {"color": color, "marker": marker}
+    return look if base == name else {**look, "markerfacecolor": "white", "markeredgewidth": 1.5}
 
 
 def bare(axes: Any) -> None:
