@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check coverage mutants docs bench fuzz faults audit clean
+.PHONY: demo test check coverage mutants docs results results-check bench fuzz faults audit clean
 
 # `make CONSTRAINTS=` takes the newest versions in place of the tested ones.
 CONSTRAINTS ?= --constraint constraints.txt
@@ -43,6 +43,15 @@ mutants: $(READY)  ## small wrong changes to losses, metrics and calibration tha
 docs: $(READY)  ## the documentation as a site, in site/; warnings are errors
 	$(BIN)/mkdocs build --strict --quiet
 	@echo "open site/index.html"
+
+# One to two hours on two cores; killed, it goes on where it stopped. `SEEDS=2` makes a preview.
+JOBS ?= 2
+REMAKE := $(BIN)/python docs/results/remake.py $(if $(RESULTS),--results $(RESULTS))
+results: $(READY)  ## run what the pages of docs/results lack, then fill them and the README's tables
+	$(REMAKE) --jobs $(JOBS) $(if $(SEEDS),--seeds $(SEEDS))
+
+results-check: $(READY)  ## which pages of results were made with other code than this
+	$(REMAKE) --check
 
 # About twelve minutes and 11 GB of memory on a quiet machine; half of it is the graph of 20 M edges,
 # which `SHAPES=small,counties,chameleon,crocodile,large` leaves out of the first table.

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from qpignn.cli.model import FORMULA
 
 from qpignn import Intervals
-from qpignn.cli.model import FORMULA
 from qpignn.cli.output import printable
 
 HOSTILE = [

@@ -7,15 +7,17 @@ what it finds.
 
 from __future__ import annotations
 
+import hashlib
 import inspect
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from qpignn.data.matrix import stored_values
 from qpignn.data.sources import county, musae, synthetic, transport
-from qpignn.data.sources.files import DATA_DIR, SourceFile, find
+from qpignn.data.sources.files import DATA_DIR, SourceFile, find, identity
 from qpignn.errors import SettingError, one_of
 from qpignn.names import PROTOCOLS
 
@@ -50,7 +52,8 @@ class Dataset:
         origin: the family it comes from.
         about: one line on nodes, edges and target.
         loader: makes the graph; takes ``protocol`` and the set's own options.
-        files: what it reads; none for drawn sets.
+        files: what it reads without options; none for drawn sets.
+        files_with: returns what it reads with options, where they decide that.
         sizes: declared counts per protocol.
         ones_per_node: stored features a node, for sets with sparse 0/1 features.
     """
@@ -62,10 +65,20 @@ class Dataset:
     files: tuple[SourceFile, ...] = ()
     sizes: dict[str, Size] | None = None
     ones_per_node: float | None = None
+    files_with: Callable[..., tuple[SourceFile, ...]] | None = None
 
     def missing(self) -> list[str]:
         """Return the files that are neither in the data folder nor in the cache."""
         return [file.path for file in self.files if find(file) is None]
+
+    def digest(self, options: Mapping[str, Any] | None = None) -> str:
+        """Return a digest of the files read under the given options; empty if none are read.
+
+        It is that of the published files unless the user's folder holds others.
+        """
+        files = self.files if self.files_with is None else self.files_with(**(options or {}))
+        content = json.dumps([[file.path, identity(file)] for file in files])
+        return hashlib.sha256(content.encode()).hexdigest() if files else ""
 
     def differences(self) -> list[str]:
         """Load every form and return where it differs from the declared counts."""
@@ -121,7 +134,6 @@ def _city(name: str, sizes: dict[str, Size]) -> Dataset:
 _WAVE = "random pairs; sin of the first feature"
 _DEGREE = "sin of the degree, centralities as features"
 _TREE = {"corrected": Size(1000, 999, 0, 5), "published": Size(511, 1020, 0, 5)}
-_TWITCH = tuple(musae.files_of("twitch", "PTBR").values())
 
 BENCHMARK = {
     entry.name: entry
@@ -144,9 +156,10 @@ BENCHMARK = {
             "twitch",
             "users; friendships; log views",
             musae.load_twitch,
-            _TWITCH,
+            musae.twitch_files(),
             _sizes(1912, 31299, 31299, 0, 3169),
             19.9,
+            musae.twitch_files,
         ),
         _wikipedia("chameleon", _sizes(2277, 31371, 36101, 50, 3132), 21.5),
         _wikipedia("crocodile", _sizes(11631, 170773, 180020, 145, 13183), None),

@@ -5,22 +5,19 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import os
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
-from importlib.resources import files
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qpignn.data.catalog import find_dataset, load_dataset
 from qpignn.data.perturb import damage
-from qpignn.data.sources.files import DATA_DIR
 from qpignn.data.sources.noise import NOISE, narrowest_width
 from qpignn.data.split import ORDERS, split_nodes
 from qpignn.data.views import VIEWS, View, make_view
 from qpignn.errors import SettingError, one_of, whole_number
+from qpignn.experiments.digest import code_digest, data_digest, versions
 from qpignn.experiments.memory import PeakMemory
 from qpignn.experiments.published import TEST_SHARE, published_view, start_as_published
 from qpignn.intervals import Intervals
@@ -33,12 +30,6 @@ from qpignn.training.history import History
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-# rooms and files whose code cannot change a figure
-ONLY_SHOWS = (
-    *("cli", "reports", "paper"),
-    *("experiments/engines.py", "experiments/plan.py", "experiments/run.py"),
-    "experiments/store.py",
-)
 KEPT = ("history", "intervals")
 WHOLE_GRAPH = ("cfgnn", "cfgnn_tuned")  # inferred: its printed coverage is that of whole graphs
 MOMENTS = 100  # epochs of a training that are kept
@@ -46,7 +37,7 @@ MOMENTS = 100  # epochs of a training that are kept
 
 @dataclass(frozen=True)
 class Cell:
-    """What to run. Two equal cells run by equal code give equal rows.
+    """What to run. Two equal cells run by equal code on equal data give equal rows.
 
     Attributes:
         dataset, method: names in the catalogs.
@@ -76,17 +67,29 @@ class Cell:
     damage: dict[str, float] = field(default_factory=dict)
     keep: tuple[str, ...] = ()
 
-    def key(self) -> str:
-        """Digest of everything that decides the row: the cell, and the code that computes it."""
-        content = json.dumps([asdict(self), code_digest()], sort_keys=True)
+    def key(self, inputs: dict[str, str] | None = None) -> str:
+        """Return a digest of what decides the row: the cell, the code and the data files.
+
+        Args:
+            inputs: digests of code and data files; by default those of :meth:`inputs`.
+        """
+        content = json.dumps([asdict(self), inputs or self.inputs()], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
+
+    def inputs(self) -> dict[str, str]:
+        """Return the digests of the code and of the data files as they are now."""
+        sets = [self.dataset, *([] if self.source is None else [self.source])]
+        data = ":".join(data_digest(name, self.options) for name in sets)
+        return {"code": code_digest(), "data": data}
 
     def run(self) -> dict[str, Any]:
         """Load, split, fit, predict, score.
 
         ``mpiw_limit`` is the narrowest mean width possible at the coverage attained, where the
-        noise is known (:mod:`qpignn.data.sources.noise`).
+        noise is known (:mod:`qpignn.data.sources.noise`). ``inputs`` are the digests of code and
+        data files, ``versions`` those of Python and the libraries.
         """
+        inputs = self.inputs()
         settings = {"confidence_level": self.confidence_level, "seed": self.seed, **self.settings}
         method = make_method(self.method, self.protocol, **settings)
         view = self._view(method)
@@ -123,6 +126,8 @@ class Cell:
             "fit_seconds": seconds,
             "peak_mb": memory.megabytes,
             "parameters": method.parameters_,
+            "inputs": inputs,
+            "versions": versions(),
             **({"history": _moments(method.history_)} if "history" in self.keep else {}),
             **({"intervals": _nodes(intervals, view)} if "intervals" in self.keep else {}),
         }
@@ -145,15 +150,18 @@ class Cell:
             whole = self.method in WHOLE_GRAPH
             view, _ = published_view(dataset, self.split, self.options, whole=whole)
             return replace(view, fit=damage(view.fit, self.damage, seed=self.seed))
-        data = _loaded(dataset, json.dumps(self.options), os.environ.get(DATA_DIR))
+        data = _loaded(dataset, json.dumps(self.options), data_digest(dataset, self.options))
         data = damage(data, self.damage, seed=self.seed, relative=True)
         data = split_nodes(data, test=TEST_SHARE, by=self.split, seed=self.seed)
         return make_view(data, self.view)
 
 
 @lru_cache(maxsize=2)
-def _loaded(dataset: str, options: str, folder: str | None) -> Data:
-    """Load a data set once for the cells that follow each other; nobody changes it in place."""
+def _loaded(dataset: str, options: str, digest: str) -> Data:
+    """Load a data set once for the cells that follow each other; nobody changes it in place.
+
+    ``digest`` is that of its files: it is loaded again when they change.
+    """
     return load_dataset(dataset, **json.loads(options))
 
 
@@ -212,19 +220,3 @@ def grid(
             datasets, methods, levels, range(seeds)
         )
     ]
-
-
-@lru_cache(maxsize=1)
-def code_digest() -> str:
-    """Digest of this package's source files whose change could change a figure."""
-    return digest_of(Path(str(files("qpignn"))))
-
-
-def digest_of(package: Path) -> str:
-    """Digest of a package's files, without those that only plan, keep or show results."""
-    digest = hashlib.sha256()
-    for path in sorted(package.rglob("*.py")):
-        inside = path.relative_to(package)
-        if not {inside.parts[0], inside.as_posix()} & {*ONLY_SHOWS}:
-            digest.update(inside.as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -15,6 +16,7 @@ from typing import Any
 import torch
 from threadpoolctl import threadpool_limits
 
+from qpignn.data.sources.files import NOT_PUBLISHED
 from qpignn.errors import one_of, optional_package
 from qpignn.experiments.cell import Cell
 from qpignn.room import large_pages
@@ -89,6 +91,7 @@ def _begin() -> None:
     """Make a process of the pool ready; it ends with the one that started it, even by a kill."""
     torch.set_num_threads(1)
     threadpool_limits(1)  # NumPy's and SciPy's, too
+    warnings.filterwarnings("ignore", f".* {NOT_PUBLISHED}")  # the first process warns
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -11,6 +11,11 @@ from qpignn.experiments.cell import Cell
 from qpignn.experiments.engines import run_all
 from qpignn.experiments.store import Store
 
+CHANGED = (
+    "expected the code and the data files to stay as they were when the run began, got others; "
+    "run it again"
+)
+
 
 @dataclass
 class Outcome:
@@ -47,15 +52,20 @@ def run_cells(
         on_done: called after each cell, with the error's words if it failed.
     """
     whole_number("jobs", jobs)
-    known = {} if fresh else store.get(cells)
-    missing = [*{cell.key(): cell for cell in cells if cell.key() not in known}.values()]
-    outcome = Outcome([], reused=sum(cell.key() in known for cell in cells))
-    for cell, row, error in run_all(missing, engine=engine, jobs=jobs):
+    keys = [cell.key() for cell in cells]  # once: data files may change while cells run
+    known = {} if fresh else store.get_rows(keys)
+    missing = {key: cell for key, cell in zip(keys, cells, strict=True) if key not in known}
+    outcome = Outcome([], reused=sum(key in known for key in keys))
+    for cell, found, problem in run_all([*missing.values()], engine=engine, jobs=jobs):
+        row, error = found, problem
+        if row is not None and cell.key(row["inputs"]) not in missing:
+            row, error = None, CHANGED
         if row is not None:
-            store.put(cell, row)
-            known[cell.key()] = row
+            key = cell.key(row["inputs"])
+            store.put(cell, row, key)
+            known[key] = row
         else:
             outcome.failures.append((cell, str(error)))
         on_done(cell, error)
-    outcome.rows = [known[cell.key()] for cell in cells if cell.key() in known]
+    outcome.rows = [known[key] for key in keys if key in known]
     return outcome

@@ -43,19 +43,37 @@ class Store:
 
     def get(self, cells: Iterable[Cell]) -> dict[str, dict[str, Any]]:
         """Return the rows that are there, by key."""
-        wanted = [cell.key() for cell in cells]
-        found: dict[str, dict[str, Any]] = {}
+        return self.get_rows(cell.key() for cell in cells)
+
+    def get_rows(self, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
+        """Return the rows that are there under some keys, by key."""
+        return {key: json.loads(row) for key, row in self._select("key, row", keys)}
+
+    def latest_day(self, keys: Iterable[str]) -> str | None:
+        """Return the day (UTC, as in 2026-01-31) on which the newest of some rows was finished."""
+        return max((day for (day,) in self._select("DATE(finished)", keys)), default=None)
+
+    def _select(self, columns: str, keys: Iterable[str]) -> list[tuple[Any, ...]]:
+        """Return some columns of the rows that are there under some keys."""
+        wanted = [*keys]
+        found: list[tuple[Any, ...]] = []
         with self._connected() as connection:
             for start in range(0, len(wanted), 500):  # SQLite limits the number of placeholders
                 some = wanted[start : start + 500]
                 places = ",".join("?" * len(some))
-                query = f"SELECT key, row FROM results WHERE key IN ({places})"
-                found |= {key: json.loads(row) for key, row in connection.execute(query, some)}
+                query = f"SELECT {columns} FROM results WHERE key IN ({places})"
+                found += connection.execute(query, some).fetchall()
         return found
 
-    def put(self, cell: Cell, row: dict[str, Any]) -> None:
-        """Keep a finished cell's row."""
-        values = (cell.key(), json.dumps(asdict(cell)), json.dumps(row), __version__)
+    def put(self, cell: Cell, row: dict[str, Any], key: str | None = None) -> None:
+        """Keep a finished cell's row.
+
+        Args:
+            cell: what was run.
+            row: its figures.
+            key: under which; by default the cell's key at present.
+        """
+        values = (key or cell.key(), json.dumps(asdict(cell)), json.dumps(row), __version__)
         with self._connected() as connection, connection:
             connection.execute(
                 "INSERT OR REPLACE INTO results (key, cell, row, version) VALUES (?, ?, ?, ?)",

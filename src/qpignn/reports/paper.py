@@ -234,7 +234,7 @@ def _gains(means: pd.DataFrame, name: str, rivals: list[str]) -> dict[str, str]:
 
 def _gain(ratio: pd.Series[float]) -> str:
     parts = (100 * (float(ratio[metric]) - 1) for metric in ("picp", "mpiw"))
-    return " / ".join(f"{part:+.0f} %".replace("-", "−") for part in parts)
+    return " / ".join(f"{round(part):+d} %".replace("-", "−") for part in parts)
 
 
 def _size(name: str, protocol: str, metric: str) -> float:

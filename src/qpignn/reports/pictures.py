@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
@@ -17,12 +16,15 @@ from qpignn.experiments.plan import Plan
 from qpignn.intervals import Intervals
 from qpignn.paper.spec import Spec, read_facts
 from qpignn.reports.paper import TABLES, against_paper
-
-# hues apart for the colour-blind (Okabe and Ito), each with a marker and a dash of its own
-COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
-DASHES = ("-", "--", "-.", ":")
-
+from qpignn.reports.plotting import (
+    COLORS,
+    DASHES,
+    MARKERS,
+    WIDTH_LABEL,
+    bare,
+    new_figure,
+    style,
+)
 
 NEEDS = {"bands": "intervals", "trajectories": "history"}  # what the cells must keep
 
@@ -50,20 +52,10 @@ def draw(plan: Plan, frame: pd.DataFrame) -> Figure:
     return figure
 
 
-def _new(width: float, height: float) -> Figure:
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
-def _style(i: int) -> dict[str, Any]:
-    return {"color": COLORS[i % len(COLORS)], "marker": MARKERS[i % len(MARKERS)]}
-
-
 def _bands(plan: Plan, frame: pd.DataFrame) -> Figure:
     """A row per data set, a column per model; every test node's interval, by prediction."""
     datasets, variants = ([*dict.fromkeys(frame[axis])] for axis in ("dataset", "variant"))
-    figure = _new(2.6 * len(variants), 1.9 * len(datasets) + 0.5)
+    figure = new_figure(2.6 * len(variants), 1.9 * len(datasets) + 0.5)
     axes = figure.subplots(len(datasets), len(variants), squeeze=False, sharey="row")
     places = frame.drop_duplicates(["dataset", "variant"]).set_index(["dataset", "variant"])
     for (i, dataset), (j, variant) in itertools.product(enumerate(datasets), enumerate(variants)):
@@ -96,19 +88,19 @@ def _radar(plan: Plan, frame: pd.DataFrame) -> Figure:
     spokes = [*dict.fromkeys(frame["dataset"])]
     angles = np.linspace(0, 2 * np.pi, len(spokes), endpoint=False)
     means = frame.groupby(["condition", "dataset"], sort=False)[["picp", "mpiw"]].mean()
-    figure = _new(10, 5.2)
+    figure = new_figure(10, 5.2)
     for place, metric in enumerate(("picp", "mpiw")):
         panel: Any = figure.add_subplot(1, 2, place + 1, projection="polar")
         for i, source in enumerate(dict.fromkeys(frame["condition"])):
             values = means.loc[source].reindex(spokes)[metric].to_numpy()
             around = np.append(angles, angles[0]), np.append(values, values[0])
-            panel.plot(*around, linestyle=DASHES[i % 4], label=source, **_style(i))
+            panel.plot(*around, linestyle=DASHES[i % 4], label=source, **style(i))
         panel.set_xticks(angles, [f"on {name}" for name in spokes])
         panel.set_ylim(bottom=0)
         if metric == "mpiw":  # widths on strange graphs may be absurd: logarithmic from 0.5 up
             panel.set_rscale("symlog", linthresh=0.5)
             panel.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
-        words = {"picp": "coverage (PICP)", "mpiw": "mean width (MPIW), in train ranges"}
+        words = {"picp": "coverage (PICP)", "mpiw": WIDTH_LABEL}
         panel.set_title(words[metric], pad=18)
         if metric == "picp":
             panel.set_ylim(top=1)
@@ -121,12 +113,12 @@ def _radar(plan: Plan, frame: pd.DataFrame) -> Figure:
 
 def _scatter(plan: Plan, frame: pd.DataFrame) -> Figure:
     """A point for each variant and data set, and a large one for the variant's mean."""
-    figure = _new(8.5, 5.5)
+    figure = new_figure(8.5, 5.5)
     axes = figure.add_subplot()
     for i, (variant, part) in enumerate(frame.groupby("variant", sort=False)):
         points = part.groupby("dataset", sort=False)[["picp", "mpiw"]].mean()
-        style = _style(i)
-        axes.plot(points["mpiw"], points["picp"], linestyle="", markersize=4, alpha=0.45, **style)
+        look = style(i)
+        axes.plot(points["mpiw"], points["picp"], linestyle="", markersize=4, alpha=0.45, **look)
         middle = points.mean()
         axes.plot(
             *(middle["mpiw"], middle["picp"]),
@@ -134,35 +126,38 @@ def _scatter(plan: Plan, frame: pd.DataFrame) -> Figure:
             markersize=11,
             markeredgecolor="black",
             label=variant,
-            **style,
+            **look,
         )
     axes.axhline(0.9, color="gray", linewidth=0.8, dashes=(6, 3))
     axes.set_xscale("symlog", linthresh=0.1)
     axes.set_xlim(left=-0.005)
-    axes.set_xlabel("mean width (MPIW), in train ranges")
+    axes.set_xlabel(WIDTH_LABEL)
     axes.set_ylabel("coverage (PICP)")
-    axes.spines[["top", "right"]].set_visible(False)
+    bare(axes)
     figure.legend(loc="outside right center", frameon=False)
     return figure
 
 
 def _trajectories(plan: Plan, frame: pd.DataFrame) -> Figure:
     """A walk for each data set through coverage, width and loss, from a cross to a dot."""
-    figure = _new(9, 6.5)
-    axes = figure.add_subplot(projection="3d")
+    figure = new_figure(9, 6.5)
+    axes = figure.add_subplot(projection="3d", computed_zorder=False)  # ends above all paths
     for i, row in enumerate(frame.drop_duplicates("dataset").to_dict("records")):
         walk = row["history"]
         width, loss = np.array(walk["width"]), np.array(walk["loss"])
         loss = loss / max(abs(loss[0]), 1e-12)  # losses of several members are sums
         color = COLORS[i % len(COLORS)]
         dash = DASHES[(i // len(COLORS) + 1) % len(DASHES)]
-        axes.plot(walk["coverage"], width, loss, dash, color=color, linewidth=1.2)
+        axes.plot(walk["coverage"], width, loss, dash, color=color, linewidth=0.8)
         start, end = (walk["coverage"][k] for k in (0, -1))
         axes.plot([start], [width[0]], [loss[0]], "x", color=color)
         axes.plot(
             *([end], [width[-1]], [loss[-1]]),
             marker=MARKERS[i % len(MARKERS)],
             color=color,
+            markeredgecolor="black",
+            markersize=8,
+            zorder=3,
             linestyle="",
             label=row["dataset"],
         )
@@ -179,7 +174,7 @@ def _trajectories(plan: Plan, frame: pd.DataFrame) -> Figure:
 
 def _lambda_curve(plan: Plan, frame: pd.DataFrame) -> Figure:
     """Coverage and width against λ, with their spread, and what theory says."""
-    figure = _new(9, 3.8)
+    figure = new_figure(9, 3.8)
     panels = figure.subplots(1, 2)
     groups = frame.groupby("lambda_found")[["picp", "mpiw"]]
     means, spreads = groups.mean(), groups.std().fillna(0)
@@ -187,15 +182,15 @@ def _lambda_curve(plan: Plan, frame: pd.DataFrame) -> Figure:
     for panel, metric in zip(panels, ("picp", "mpiw"), strict=True):
         low, high = (means[metric] + sign * spreads[metric] for sign in (-1, 1))
         panel.fill_between(means.index, low, high, color=COLORS[0], alpha=0.2)
-        panel.plot(means.index, means[metric], label="measured", **_style(0))
+        panel.plot(means.index, means[metric], label="measured", **style(0))
         panel.set_xlabel("λ")
-        panel.spines[["top", "right"]].set_visible(False)
+        bare(panel)
     if plan.protocol == "corrected":
         lambdas = np.linspace(0, 0.5, 50)
         panels[0].plot(lambdas, 1 - 2 * lambdas, ":", color="black", label="1 − 2λ (theory)")
     panels[0].axhline(level, color="gray", linewidth=0.8, dashes=(6, 3), label="wanted")
     panels[0].set_ylabel("coverage (PICP)")
-    panels[1].set_ylabel("mean width (MPIW), in train ranges")
+    panels[1].set_ylabel(WIDTH_LABEL)
     panels[0].legend(frameon=False)
     return figure
 
@@ -205,12 +200,12 @@ def _best_lambda(plan: Plan, frame: pd.DataFrame) -> Figure:
     groups = frame.assign(lam=frame["lambda_found"].astype(float)).groupby("dataset", sort=False)
     means, spreads = groups["lam"].mean(), groups["lam"].std().fillna(0)
     place = np.arange(len(means))
-    figure = _new(9, 4)
+    figure = new_figure(9, 4)
     axes = figure.add_subplot()
-    axes.errorbar(place, means, yerr=spreads, linestyle="", capsize=3, label="ours", **_style(0))
+    axes.errorbar(place, means, yerr=spreads, linestyle="", capsize=3, label="ours", **style(0))
     facts = against_paper(plan, frame)
     paper = facts[facts["metric"] == "lambda_found"].set_index("dataset")["paper"]
-    axes.plot(place, paper.reindex(means.index), linestyle="", label="paper", **_style(1))
+    axes.plot(place, paper.reindex(means.index), linestyle="", label="paper", **style(1))
     axes.axhline(0.05, color="gray", linewidth=0.8, dashes=(6, 3), label="α/2")
     axes.set_xticks(place, means.index, rotation=45, ha="right")
     axes.set_yscale("log")
@@ -219,7 +214,7 @@ def _best_lambda(plan: Plan, frame: pd.DataFrame) -> Figure:
     )
     axes.minorticks_off()
     axes.set_ylabel("λ")
-    axes.spines[["top", "right"]].set_visible(False)
+    bare(axes)
     figure.legend(loc="outside right center", frameon=False)
     return figure
 
@@ -229,11 +224,11 @@ def _coverage_error(plan: Plan, frame: pd.DataFrame) -> Figure:
     sizes = frame["options"].map(lambda options: options["nodes"])
     means = frame.assign(nodes=sizes).groupby(["dataset", "nodes"], sort=True)["coverage_error"]
     errors = means.mean()
-    figure = _new(7.5, 4.5)
+    figure = new_figure(7.5, 4.5)
     axes = figure.add_subplot()
     for i, dataset in enumerate(dict.fromkeys(frame["dataset"])):
         part = errors.loc[dataset]
-        axes.plot(part.index, part, linestyle=DASHES[i % 4], label=dataset, **_style(i))
+        axes.plot(part.index, part, linestyle=DASHES[i % 4], label=dataset, **style(i))
     nodes = np.array(sorted(set(sizes)), dtype=float)
     first = float(errors.groupby(level="nodes").mean().iloc[0])
     axes.plot(nodes, first * (nodes / nodes[0]) ** -0.5, color="gray", label="slope −1/2")
@@ -245,7 +240,7 @@ def _coverage_error(plan: Plan, frame: pd.DataFrame) -> Figure:
     axes.set_yscale("log")
     axes.set_xlabel("nodes")
     axes.set_ylabel("mean |PICP − wanted|")
-    axes.spines[["top", "right"]].set_visible(False)
+    bare(axes)
     figure.legend(loc="outside right center", frameon=False)
     return figure
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from qpignn.errors import ReadError, SettingError, UnknownNameError, listed
 
@@ -65,6 +66,94 @@ def first_places(ranks: pd.DataFrame) -> pd.DataFrame:
             "seconds": groups["fit_seconds_mean"].mean(),
         }
     ).reset_index()
+
+
+def mean_ranks(ranks: pd.DataFrame, confidence: float = 0.95) -> pd.DataFrame:
+    """Return the methods' mean place by Winkler score, and their mean score over the best one.
+
+    The intervals are t-intervals over data sets; those of the ratio (a geometric mean) are taken
+    of its logarithm. One line per method, best first.
+
+    Args:
+        ranks: as :func:`ranking` returns it, of one level.
+        confidence: of the intervals; NaN where there is one data set only.
+    """
+    lines = []
+    for method, part in ranks.groupby("method", sort=False):
+        place, log_ratio = part["by_winkler"], np.log(part["over_best"])
+        low, mean, high = _t_interval(place, confidence)
+        ratio = np.exp(_t_interval(log_ratio, confidence))
+        lines.append([method, len(part), mean, low, high, ratio[1], ratio[0], ratio[2]])
+    columns = ["rank", "rank_low", "rank_high", "ratio", "ratio_low", "ratio_high"]
+    table = pd.DataFrame(lines, columns=["method", "data_sets", *columns])
+    return table.sort_values(["rank", "ratio"], kind="stable").reset_index(drop=True)
+
+
+def _t_interval(values: pd.Series[float], confidence: float) -> tuple[float, float, float]:
+    count, mean = len(values), float(values.mean())
+    if count < 2:
+        return float("nan"), mean, float("nan")
+    error = float(values.std()) / count**0.5
+    reach = float(stats.t.ppf((1 + confidence) / 2, count - 1)) * error
+    return mean - reach, mean, mean + reach
+
+
+def not_first(rows: list[dict[str, Any]], method: str) -> pd.DataFrame:
+    """Return where a method does not have the best mean Winkler score, and by how much.
+
+    Methods on the same seed see the same split, so differences are paired by seed.
+
+    Returns:
+        A line per such data set: the first method (``first``), the relative excess of this
+        method's score (``excess``) and the mean difference in its standard errors
+        (``standard_errors``; NaN with one seed).
+    """
+    lines = []
+    for dataset, part in pd.DataFrame(rows).groupby("dataset", sort=False):
+        scores = part.pivot_table(index="seed", columns="method", values="winkler", sort=False)
+        means = scores.mean()
+        first = str(means.idxmin())
+        if method not in scores or first == method:
+            continue
+        difference = (scores[method] - scores[first]).dropna()
+        error = difference.std() / len(difference) ** 0.5
+        excess = means[method] / means[first] - 1
+        lines.append([dataset, first, excess, difference.mean() / error if error > 0 else np.nan])
+    return pd.DataFrame(lines, columns=["dataset", "first", "excess", "standard_errors"])
+
+
+EXPLODED = 5.0
+"""A seed has exploded if its mean width is more than so many times the median of the others'."""
+WIDE = 0.05
+"""Widths below this part of the targets' range have not exploded, whatever the others are."""
+
+
+def exploded_seeds(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Return the seeds whose intervals are absurdly wide beside those of the other seeds.
+
+    A seed is named if its mean width is more than :data:`EXPLODED` times the median of the other
+    seeds' and above :data:`WIDE`, or if it is not finite. Fewer than three seeds tell nothing.
+
+    Args:
+        frame: rows with ``seed`` and ``mpiw``.
+        by: columns that name what is averaged over seeds.
+
+    Returns:
+        A line per seed: ``by``, ``seed``, its width, the median of the others' (``median``), the
+        mean of all (``mean``) and of the others (``mean_without``).
+    """
+    lines = []
+    for place, part in () if frame.empty else frame.groupby(by, sort=False):
+        widths = part.drop_duplicates("seed").set_index("seed")["mpiw"].astype(float)
+        if len(widths) < 3 or widths.max() <= EXPLODED * widths.min():
+            continue
+        for seed, width in widths.items():
+            others = widths.drop(seed)
+            median = float(others.median())
+            if not np.isfinite(width) or (width > WIDE and width > EXPLODED * median):
+                figures = (width, median, widths.mean(), others.mean())
+                lines.append([*place, seed, *map(float, figures)])
+    return pd.DataFrame(lines, columns=[*by, "seed", "mpiw", "median", "mean", "mean_without"])
 
 
 OWN_UNIT = (

@@ -11,6 +11,8 @@ from torch_geometric.data import Data
 from qpignn import load_dataset
 from qpignn.errors import SettingError
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* is not the published file")
+
 
 @pytest.fixture
 def three_counties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import threading
+import warnings
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
-from qpignn.data.sources.files import SourceFile, fetch, find
-from qpignn.errors import DataFileError
+from qpignn.data.sources.files import SourceFile, fetch, find, identity
+from qpignn.errors import DataFileError, QpignnWarning
 
 CONTENT = b"id,target\n" + b"0,1\n" * 5000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -101,8 +102,35 @@ def test_the_users_folder_comes_first_and_is_used_as_it_is(
     (tmp_path / "b.csv").write_text("mine")
     monkeypatch.setenv("QPIGNN_DATA_DIR", str(tmp_path))
     file = SourceFile("b.csv", (f"{server}/good",), sha256=SHA256)
-    assert fetch(file).read_text() == "mine"
+    with pytest.warns(QpignnWarning, match=r"b\.csv is not the published file: expected SHA-256"):
+        assert fetch(file).read_text() == "mine"
     assert Handler.asked == []
+
+
+def test_fetch_of_the_published_file_in_the_users_folder_does_not_warn(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QPIGNN_DATA_DIR", str(tmp_path))
+    (tmp_path / "b.csv").write_bytes(CONTENT)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert fetch(SourceFile("b.csv", (), sha256=SHA256)) == tmp_path / "b.csv"
+        assert fetch(SourceFile("b.csv", ())) == tmp_path / "b.csv"  # nothing to compare with
+
+
+def test_identity_is_the_published_digest_unless_other_bytes_are_used(
+    server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("QPIGNN_DATA_DIR", str(tmp_path))
+    file, unknown = SourceFile("b.csv", (), sha256=SHA256), SourceFile("b.csv", ())
+    assert (identity(file), identity(unknown)) == (f"sha256:{SHA256}", "absent")
+    (tmp_path / "b.csv").write_bytes(CONTENT)
+    assert identity(file) == identity(unknown) == f"sha256:{SHA256}"
+    blob = hashlib.sha1(b"blob %d\0" % len(CONTENT) + CONTENT).hexdigest()
+    assert identity(SourceFile("b.csv", (), git_blob=blob)) == f"git:{blob}"
+    (tmp_path / "b.csv").write_bytes(b"other")
+    with pytest.warns(QpignnWarning, match="is not the published file"):
+        assert identity(file) == f"sha256:{hashlib.sha256(b'other').hexdigest()}"
 
 
 def test_offline_and_missing_is_one_clear_error(

@@ -11,6 +11,8 @@ from qpignn import load_dataset
 from qpignn.data.sources.transport import CITIES
 from qpignn.errors import ReadError
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* is not the published file")
+
 NET = """<NUMBER OF NODES> 4
 ~\tTail\tHead\tCapacity\tLength\tTime\tB\tPower\tSpeed\tToll\tType\t;
 \t1\t3\t100\t10\t1\t0.15\t4\t50\t0\t1\t;

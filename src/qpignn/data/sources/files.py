@@ -1,24 +1,28 @@
 """Finding a data set's files: the user's folder, else the cache, else a checked download.
 
-``QPIGNN_DATA_DIR`` names a folder whose files are used as they are. Otherwise files live in the
-user's cache (``QPIGNN_CACHE_DIR`` moves it), where each was checked against its published digest
-before it got its name; ``QPIGNN_OFFLINE=1`` forbids downloading.
+``QPIGNN_DATA_DIR`` names a folder whose files are used as they are, with a warning where one
+differs from the published file. Otherwise files live in the user's cache (``QPIGNN_CACHE_DIR``
+moves it), where each was checked against its published digest before it got its name;
+``QPIGNN_OFFLINE=1`` forbids downloading.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import warnings
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
-import pooch
+import platformdirs
 import requests
 
-from qpignn.errors import DataFileError
+from qpignn.errors import DataFileError, QpignnWarning, optional_package
 
 BLOCK = 1 << 20
+NOT_PUBLISHED = "is not the published file"
 DATA_DIR, CACHE_DIR, OFFLINE = "QPIGNN_DATA_DIR", "QPIGNN_CACHE_DIR", "QPIGNN_OFFLINE"
 
 
@@ -37,21 +41,28 @@ class SourceFile:
     sha256: str | None = None
     git_blob: str | None = None
 
-    def problem(self, file: Path) -> str | None:
-        """Return what is wrong with a file's bytes, or None."""
-        size = file.stat().st_size
-        wanted = {
-            "SHA-256": (self.sha256, hashlib.sha256()),
-            "git blob id": (self.git_blob, hashlib.sha1(b"blob %d\0" % size)),
-        }
-        with file.open("rb") as opened:
-            while block := opened.read(BLOCK):
-                for _, found in wanted.values():
-                    found.update(block)
-        for kind, (expected, found) in wanted.items():
-            if expected is not None and expected != found.hexdigest():
-                return f"expected {kind} {expected}, got {found.hexdigest()} ({size:,} bytes)"
+    def problem(self, file: Path, *, fresh: bool = False) -> str | None:
+        """Return what is wrong with a file's bytes, or None.
+
+        Args:
+            file: where the bytes are.
+            fresh: read the file even if it was read before and has the same size and time.
+        """
+        found = read_digests(file) if fresh else file_digests(file)
+        for kind, expected, got in (
+            ("SHA-256", self.sha256, found.sha256),
+            ("git blob id", self.git_blob, found.git_blob),
+        ):
+            if expected is not None and expected != got:
+                return f"expected {kind} {expected}, got {got} ({found.size:,} bytes)"
         return None if self.checkable else "there is no published digest to check it against"
+
+    @property
+    def published(self) -> str | None:
+        """The digest its bytes must have, with its kind; None where none is known."""
+        if self.sha256 is not None:
+            return f"sha256:{self.sha256}"
+        return None if self.git_blob is None else f"git:{self.git_blob}"
 
     @property
     def checkable(self) -> bool:
@@ -59,9 +70,72 @@ class SourceFile:
         return self.sha256 is not None or self.git_blob is not None
 
 
+@dataclass(frozen=True)
+class Digests:
+    """Digests of one file's bytes: SHA-256, the id git gives them, and their number."""
+
+    sha256: str
+    git_blob: str
+    size: int
+
+
+def read_digests(file: Path) -> Digests:
+    """Read a file and return the digests of its bytes."""
+    size = file.stat().st_size
+    sha256, git_blob = hashlib.sha256(), hashlib.sha1(b"blob %d\0" % size)
+    with file.open("rb") as opened:
+        while block := opened.read(BLOCK):
+            sha256.update(block)
+            git_blob.update(block)
+    return Digests(sha256.hexdigest(), git_blob.hexdigest(), size)
+
+
+def file_digests(file: Path) -> Digests:
+    """Return the digests of a file, read once per process while size and time stay the same."""
+    status = file.stat()
+    return _known_digests(file.absolute(), status.st_ino, status.st_size, status.st_mtime_ns)
+
+
+@lru_cache(maxsize=4096)
+def _known_digests(file: Path, inode: int, size: int, modified: int) -> Digests:
+    return read_digests(file)
+
+
+def identity(file: SourceFile) -> str:
+    """Return a digest of the bytes that would be read for a file. Never downloads.
+
+    It is the published digest where the file has those bytes or is not on this machine (it would
+    be downloaded and checked), and the digest of the bytes found where they are others.
+    """
+    here = find(file)
+    if here is None:
+        return file.published or "absent"
+    if file.published is not None and file.problem(here) is None:
+        return file.published
+    warn_altered(file, here)
+    return f"sha256:{file_digests(here).sha256}"
+
+
+def warn_altered(file: SourceFile, here: Path) -> None:
+    """Warn, once per process, if a file of the user's folder is not the published one."""
+    problem = file.problem(here) if file.checkable else None
+    if problem is not None:
+        _warn_once(f"{here} {NOT_PUBLISHED}: {problem}")
+
+
+@lru_cache(maxsize=1024)
+def _warn_once(what: str) -> None:
+    warnings.warn(
+        f"{what}. It is used as it is, and its results are kept apart from those of the published "
+        f"data; to use the published file, delete this one or unset {DATA_DIR}.",
+        QpignnWarning,
+        stacklevel=3,
+    )
+
+
 def cache_folder() -> Path:
     """Return the folder downloads are kept in."""
-    return Path(os.environ.get(CACHE_DIR) or pooch.os_cache("qpignn"))
+    return Path(os.environ.get(CACHE_DIR) or platformdirs.user_cache_dir("qpignn"))
 
 
 def find(file: SourceFile) -> Path | None:
@@ -77,6 +151,7 @@ def fetch(file: SourceFile) -> Path:
     """Return a file's path, downloading it first if need be."""
     here = find(file)
     if here is not None:
+        warn_altered(file, here)
         return here
     if os.environ.get(OFFLINE, "") not in ("", "0"):
         raise DataFileError(_message(file, [f"{OFFLINE} forbids downloading"]))
@@ -105,8 +180,9 @@ def _download(file: SourceFile, url: str) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
         temporary.unlink(missing_ok=True)
+        pooch = optional_package("pooch", "a download")
         pooch.HTTPDownloader(progressbar=True, timeout=30)(url, str(temporary), None)
-        problem = file.problem(temporary)
+        problem = file.problem(temporary, fresh=True)
         if problem is not None:
             raise ValueError(f"the download is damaged or not the published file: {problem}")
         os.replace(temporary, target)

@@ -59,6 +59,11 @@ def files_of(folder: str, name: str) -> dict[str, SourceFile]:
     }
 
 
+def twitch_files(country: str = "PTBR") -> tuple[SourceFile, ...]:
+    """Return the files of one country's Twitch graph."""
+    return tuple(files_of("twitch", one_of("country", country, COUNTRIES)).values())
+
+
 def load_twitch(*, protocol: str = "corrected", country: str = "PTBR") -> Data:
     """Twitch users of one country; target log(views + 1), standardised."""
     one_of("country", country, COUNTRIES)

@@ -1,0 +1,143 @@
+"""Blocks that compare methods: who covers, who is narrow, who is first."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from measured import Measured
+from qpignn.reports.comparison_pictures import (
+    coverage_width_by_dataset,
+    coverage_width_overall,
+    ranks,
+)
+from qpignn.reports.tables import (
+    SHORT,
+    first_places,
+    mean_ranks,
+    not_first,
+    ranking,
+)
+from studies import Comparison
+from words import counted, listed, markdown, paragraphs, percent_above
+
+OURS, LEVEL = "qpignn", 0.9
+BEYOND_CHANCE = 3.0  # standard errors
+
+
+def by_dataset(found: Measured, study: Comparison) -> str:
+    """Coverage against width, a panel per data set."""
+    rows = found.rows(study)
+    picture = found.picture(
+        "coverage_width",
+        coverage_width_by_dataset(rows, LEVEL),
+        "Coverage against mean width of every method, one panel per data set",
+    )
+    words = (
+        f"Means over {counted(rows)}; bars are standard errors. On the dashed line a method "
+        f"covers as much as it was asked to; of those that do, the leftmost is the narrowest."
+    )
+    return paragraphs(picture, words, found.exploded(study), found.command(study))
+
+
+def overall(found: Measured, study: Comparison) -> str:
+    """Coverage against relative width, over all data sets."""
+    rows = found.rows(study)
+    figure = coverage_width_overall(rows, LEVEL, OURS)
+    about = "Mean coverage against relative width of every method, over all data sets"
+    return paragraphs(found.picture("overall", figure, about), found.command(study))
+
+
+def places(found: Measured, study: Comparison, picture: str) -> str:
+    """Mean places with their intervals, and how often each method is first."""
+    rows = found.rows(study)
+    table = ranking(rows)
+    figure = ranks(mean_ranks(table))
+    about = "Mean place by Winkler score and mean score over the best, of every method"
+    counts = first_places(table)
+    order = mean_ranks(table).set_index("method")
+    lines = [
+        (
+            f"`{line['method']}`",
+            f"{order.loc[line['method'], 'rank']:.1f}",
+            str(line["first_by_winkler"]),
+            f"{line['winkler_over_best']:.3f}",
+            str(line["first_by_width"]),
+            f"{line['covers']} of {line['data_sets']}",
+            f"{line['seconds']:.1f}",
+        )
+        for line in counts.to_dict("records")
+    ]
+    headings = (
+        *("method", "mean place", "first by Winkler", "Winkler / best", "first by width"),
+        *("covers", "seconds"),
+    )
+    return paragraphs(
+        found.picture(picture, figure, about),
+        f"Means over {counted(rows)}; lines are 95 % intervals over data sets.",
+        found.command(study),
+        markdown(headings, lines),
+        found.exploded(study),
+    )
+
+
+def losses(found: Measured, study: Comparison) -> str:
+    """Where the default is not first by Winkler score, and whether that is beyond chance."""
+    rows = found.rows(study)
+    table = not_first(rows, OURS)
+    total = len({row["dataset"] for row in rows})
+    if table.empty:
+        return f"`{OURS}` has the best mean Winkler score on all {total} data sets."
+    sure = table[table["standard_errors"] >= BEYOND_CHANCE]["dataset"].tolist()
+    verdict = (
+        f"By {BEYOND_CHANCE:g} standard errors or more it is behind on {listed(sure)}."
+        if sure
+        else f"Nowhere is the difference {BEYOND_CHANCE:g} standard errors or more."
+    )
+    lines = [
+        (
+            line["dataset"],
+            f"`{line['first']}`",
+            f"{100 * line['excess']:.1f} %",
+            "–" if np.isnan(line["standard_errors"]) else f"{line['standard_errors']:.1f}",
+        )
+        for line in table.to_dict("records")
+    ]
+    headings = ("data set", "first", f"`{OURS}` is worse by", "standard errors")
+    return paragraphs(
+        f"`{OURS}` has the best mean Winkler score on {total - len(table)} of {total} data sets. "
+        f"{verdict}",
+        markdown(headings, lines),
+    )
+
+
+def standing(found: Measured, nine: Comparison, many: Comparison) -> str:
+    """How often the default is first, in sentences."""
+    ours, ours_of_many = (_first(found.rows(study)) for study in (nine, many))
+    return (
+        f"Against eight other methods under the same conditions (SQR, RQR, MC dropout, Bayesian, "
+        f"evidential, deep ensemble, CQR, CF-GNN; {counted(found.rows(nine))}) the default is the "
+        f"narrowest that covers (at least {LEVEL - SHORT:.2f}) on {ours['first_by_width']} of "
+        f"{ours['data_sets']} data sets and has the best Winkler score on "
+        f"{ours['first_by_winkler']}; its score is {percent_above(ours['winkler_over_best'])} "
+        f"above the best on average. If every baseline may train five nets, it is first by Winkler "
+        f"score on {ours_of_many['first_by_winkler']} of {ours_of_many['data_sets']} and "
+        f"{percent_above(ours_of_many['winkler_over_best'])} above the best on average; the next "
+        f"method there, `{ours_of_many['next']}`, is "
+        f"{percent_above(ours_of_many['next_over_best'])} above it."
+    )
+
+
+def _first(rows: list[dict[str, Any]]) -> dict[Any, Any]:
+    """Return how often the default is first, and which method comes next to it on average."""
+    counts = first_places(ranking(rows)).set_index("method")
+    own = counts.to_dict("index")[OURS]
+    others = counts["winkler_over_best"].drop(OURS)
+    return {**own, "next": others.idxmin(), "next_over_best": others.min()}
+
+
+def readme_standing(found: Measured, nine: Comparison, many: Comparison) -> str:
+    """How often the default is first, for the README."""
+    more = "[docs/results](docs/results/index.md) has the tables, the losses and the reasons."
+    return paragraphs(f"{standing(found, nine, many)} {more}", found.command(nine))

@@ -1,0 +1,119 @@
+"""Digests that decide whether a stored row is still valid: of the code and of the data files.
+
+The code digest is taken of the syntax trees of the source files, without positions, comments and
+docstrings, so that rewording or reformatting does not invalidate rows and any other change does.
+Versions of Python and of the libraries are recorded with each row but are not part of its key.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import platform
+from collections.abc import Mapping
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from qpignn.data.catalog import BENCHMARK, EXTRA, find_dataset
+from qpignn.data.sources.files import file_digests
+
+NOT_COMPUTING = (
+    *("cli", "reports", "paper"),
+    *("experiments/digest.py", "experiments/engines.py", "experiments/plan.py"),
+    *("experiments/run.py", "experiments/store.py"),
+)
+"""Packages and files whose code only plans, stores or shows results."""
+LIBRARIES = ("torch", "torch_geometric", "numpy", "scipy", "networkx", "optuna")
+"""Libraries that compute: another version may change a figure."""
+SHORT = 12
+"""Characters of a digest that are shown."""
+
+
+@lru_cache(maxsize=1)
+def code_digest() -> str:
+    """Return the digest of this package's code that computes rows."""
+    return package_digest(Path(str(files("qpignn"))))
+
+
+def package_digest(package: Path) -> str:
+    """Return the digest of a package's code, except what only plans, stores or shows results.
+
+    Args:
+        package: folder of the package.
+    """
+    digest = hashlib.sha256()
+    for path in sorted(package.rglob("*.py")):
+        inside = path.relative_to(package)
+        if not {inside.parts[0], inside.as_posix()} & {*NOT_COMPUTING}:
+            code = source_digest(path.read_bytes())
+            digest.update(f"{inside.as_posix()}\0{code}\n".encode())
+    return digest.hexdigest()
+
+
+def source_digest(source: bytes) -> str:
+    """Return the digest of what Python source code does: of its syntax tree.
+
+    Comments, docstrings, other strings that stand alone as a statement, layout and the choice of
+    quotes do not count. The digest does not depend on the version of Python.
+    """
+    return hashlib.sha256(repr(_tree(ast.parse(source))).encode()).hexdigest()
+
+
+def _tree(node: Any) -> Any:
+    """Return a syntax tree as nested tuples, without positions, empty fields and bare constants.
+
+    ``ast.dump`` would differ between versions of Python, which add fields to nodes.
+    """
+    if isinstance(node, ast.AST):
+        names = sorted({*node._fields} - {"kind"})  # whether a string has the prefix u
+        fields = ((name, getattr(node, name, None)) for name in names)
+        kept = ((name, value) for name, value in fields if value is not None and value != [])
+        return (type(node).__name__, *((name, _tree(value)) for name, value in kept))
+    if isinstance(node, list):
+        return [_tree(item) for item in node if not _without_effect(item)]
+    return (type(node).__name__, repr(node))
+
+
+def _without_effect(node: Any) -> bool:
+    """Whether a node is a constant that stands alone as a statement, such as a docstring."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def data_digest(dataset: str, options: Mapping[str, Any] | None = None) -> str:
+    """Return a digest of the bytes that a data set is read from.
+
+    Args:
+        dataset: a name of the catalog, or the path of a file or folder.
+        options: of the data set, where they decide which files are read.
+
+    Returns:
+        The empty string for a data set that the code draws: the code digest covers it.
+
+    Raises:
+        UnknownNameError: if it is neither a name of the catalog nor an existing path.
+    """
+    path = Path(dataset)
+    if dataset in (BENCHMARK | EXTRA) or not path.exists():
+        return find_dataset(dataset).digest(options)
+    inside = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    lines = (f"{file.relative_to(path)}\0{file_digests(file).sha256}\n" for file in inside)
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _versions() -> tuple[tuple[str, str], ...]:
+    found = [("python", platform.python_version())]
+    for name in LIBRARIES:
+        try:
+            found.append((name, version(name)))
+        except PackageNotFoundError:  # an optional extra
+            continue
+    return tuple(found)
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that compute, by name."""
+    return dict(_versions())
