@@ -28,10 +28,9 @@ check: $(READY)  ## style, types, and who may import whom
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Tests run slower when they are measured, so no property has a deadline then.
 coverage: $(READY)  ## branch coverage of src, also in processes that tests start; fails below 95 %
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n 2 --hypothesis-profile measured
+	$(BIN)/coverage run -m pytest -n 2
 	$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report --show-missing > $(VENV)/coverage.log; code=$$?; \
 	echo 'files below 95 %, and all together:'; \

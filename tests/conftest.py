@@ -19,8 +19,9 @@ from qpignn.cli import main
 from qpignn.data.catalog import find_dataset, load_dataset
 
 torch.set_num_threads(1)
+settings.register_profile("laws", deadline=None)  # a property is true or not, however long it takes
 settings.register_profile("fuzz", max_examples=4000, deadline=None)
-settings.register_profile("measured", deadline=None)  # make coverage: tracing takes time
+settings.load_profile("laws")
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 BROWSER_OPTIONS = (

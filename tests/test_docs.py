@@ -129,9 +129,11 @@ def shrink(words: list[str]) -> list[list[str]]:
             small.insert(0, ["paper", "run", *without(words[2:], *OPTIONS_OF_SHOW), *shared])
         return small
     if words[0] in ("compare", "curve"):
+        if "--nodes" in words:  # tables of the page's own
+            return [[*words, "--results", "docs.sqlite"]]
         if "--datasets" in words:  # not run, but there
             for name in words[words.index("--datasets") + 1].split(","):
-                assert name == "all" or find_dataset(name), words
+                assert name == "all" or Path(name).is_dir() or find_dataset(name), words
         small = without(words, "--datasets", "--seeds", "--jobs", "--against", "--against-model")
         small += ["--datasets", "basic", "--seeds", "1"]
         return [[*small, "--epochs", "2", "--results", "docs.sqlite"]]

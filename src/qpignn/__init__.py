@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from qpignn.data.order import reorder_nodes
     from qpignn.data.readers import read_graph
     from qpignn.data.split import split_nodes
+    from qpignn.data.storage import load_graph, save_graph
     from qpignn.data.views import make_view
     from qpignn.diagnostics.diagnosis import diagnose
     from qpignn.errors import QpignnError
@@ -46,6 +47,7 @@ __all__ = [
     "from_networkx",
     "join_frames",
     "load_dataset",
+    "load_graph",
     "load_method",
     "make_method",
     "make_view",
@@ -53,6 +55,7 @@ __all__ = [
     "open_graph",
     "read_graph",
     "reorder_nodes",
+    "save_graph",
     "split_nodes",
     "write_report",
 ]
@@ -73,6 +76,8 @@ _HOMES = {
     "from_networkx": "qpignn.data.frames",
     "join_frames": "qpignn.data.growth",
     "load_dataset": "qpignn.data.catalog",
+    "load_graph": "qpignn.data.storage",
+    "save_graph": "qpignn.data.storage",
     "load_method": "qpignn.methods.catalog",
     "make_method": "qpignn.methods.catalog",
     "QpiGNN": "qpignn.methods.qpignn",

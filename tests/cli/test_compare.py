@@ -5,8 +5,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import pytest
 
+from qpignn import example_tables, read_graph, save_graph
 from qpignn.data.catalog import BENCHMARK
 from qpignn.experiments.cell import Cell
 from qpignn.methods.catalog import ALL
@@ -172,3 +174,85 @@ def test_two_methods_against_one_model_are_refused_before_training(
     done = compare(*words, "--against-model", "A")
     assert (done.code, "expected one method at one level" in done.err) == (2, True)
     assert "rows" not in done.err
+
+
+# --- graphs of the user's own ---
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> tuple[object, ...]:
+    """Options that name two tables of 150 stations."""
+    stations, roads = example_tables(nodes=150)
+    stations.to_csv(tmp_path / "stations.csv", index=False)
+    roads.to_csv(tmp_path / "roads.csv", index=False)
+    files = ("--nodes", tmp_path / "stations.csv", "--edges", tmp_path / "roads.csv")
+    return ("compare", *files, "--target", "pollution", "--epochs", 2, "--seeds", 2)
+
+
+def test_compare_on_own_tables_resumes_and_notices_changed_files(
+    qpignn: Run, own: tuple[object, ...], tmp_path: Path
+) -> None:
+    words = (*own, "--methods", "sqr,cqr", "--results", tmp_path / "r.sqlite", "--json")
+    done = qpignn(*words)
+    assert done.code == 0, done.err
+    rows = json.loads(done.out)
+    assert {(row["dataset"], row["method"], row["seed"]) for row in rows} == {
+        ("stations", method, seed) for method in ("sqr", "cqr") for seed in (0, 1)
+    }
+    assert "4 rows, 4 of them found" in qpignn(*words).err
+    table = pd.read_csv(tmp_path / "stations.csv")
+    table.assign(height=table["height"] + 1).to_csv(tmp_path / "stations.csv", index=False)
+    assert "4 rows, 0 of them found" in qpignn(*words).err
+
+
+def test_compare_on_a_saved_graph_gives_the_rows_of_its_tables(
+    qpignn: Run, own: tuple[object, ...], tmp_path: Path
+) -> None:
+    tables = (tmp_path / "stations.csv", tmp_path / "roads.csv")
+    save_graph(tmp_path / "saved" / "stations", read_graph(*tables, target="pollution"))
+    shared = ("--methods", "sqr", "--results", tmp_path / "r.sqlite", "--json")
+    from_tables = json.loads(qpignn(*own, *shared).out)
+    words = ("compare", "--datasets", tmp_path / "saved" / "stations", "--epochs", 2, "--seeds", 2)
+    done = qpignn(*words, *shared)
+    assert json.loads(done.out) == from_tables
+    assert "2 of them found" in done.err
+
+
+def test_compare_label_fraction_gives_methods_fewer_labels_and_the_same_test_nodes(
+    qpignn: Run, own: tuple[object, ...], tmp_path: Path
+) -> None:
+    words = (*own, "--methods", "sqr", "--results", tmp_path / "r.sqlite", "--json")
+    every = json.loads(qpignn(*words).out)
+    few = json.loads(qpignn(*words, "--label-fraction", 0.3).out)
+    labelled = every[0]["n_train"] + every[0]["n_test"]
+    assert [row["n_train"] for row in few] == [round(0.3 * labelled)] * 2
+    assert [row["n_test"] for row in few] == [row["n_test"] for row in every]
+    done = qpignn(*words, "--label-fraction", 0.9)
+    assert done.code == 1
+    assert "label_fraction: expected a share that leaves 1 to" in done.err
+
+
+@pytest.mark.parametrize("suffix", [".md", ".tex", ".csv", ".json"])
+def test_compare_writes_its_table(
+    qpignn: Run, own: tuple[object, ...], tmp_path: Path, suffix: str
+) -> None:
+    out = tmp_path / f"table{suffix}"
+    done = qpignn(*own, "--methods", "sqr", "--results", tmp_path / "r.sqlite", "--out", out)
+    assert done.code == 0, done.err
+    text = out.read_text()
+    assert "stations" in text
+    assert {".tex": r"\toprule", ".md": "| data set |", ".csv": "picp_mean", ".json": '"rows"'}[
+        suffix
+    ] in text
+    assert "the results file is --results" in qpignn(*own, "--out", tmp_path / "r.sqlite").err
+
+
+def test_compare_sources_exclude_each_other(qpignn: Run, own: tuple[object, ...]) -> None:
+    for words, message in (
+        (("compare",), "expected either --datasets NAMES or --nodes FILE, got both or none"),
+        ((*own, "--datasets", "er"), "got both or none"),
+        (("compare", "--datasets", "er", "--target", "y"), "no roles of columns with --datasets"),
+        ((*own, "--protocol", "published"), "expected corrected for a graph of your own"),
+    ):
+        done = qpignn(*words)
+        assert (done.code, message in done.err) == (2, True), done.err

@@ -16,7 +16,16 @@ from qpignn.training.history import History
 FAST = {"epochs": 3}
 COLUMNS = [
     *("dataset", "method", "seed", "protocol", "view", "split", "confidence_level"),
-    *("source", "damage", "options", "lambda_width", "lambda_found", "n_train", "n_test"),
+    *(
+        "source",
+        "damage",
+        "options",
+        "label_fraction",
+        "lambda_width",
+        "lambda_found",
+        "n_train",
+        "n_test",
+    ),
     *("picp", "mpiw", "mpiw_raw", "nmpiw", "mpe", "sharpness", "winkler", "winkler_one", "cwc"),
     *("mae", "rmse", "mean_bound", "miss_rate", "pinball"),
     *("mpiw_limit", "fit_seconds", "peak_mb", "parameters", "inputs", "versions"),

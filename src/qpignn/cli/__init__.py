@@ -23,7 +23,7 @@ from qpignn.cli import (
     report,
 )
 from qpignn.cli.ending import MISTAKE, debugging, guarded
-from qpignn.cli.output import printable, speaks
+from qpignn.cli.output import paragraphs, printable, speaks
 from qpignn.errors import QpignnWarning
 
 UsageError: Any = typer.BadParameter.__base__
@@ -52,7 +52,9 @@ for command in (
 app.add_typer(paper.app)
 for commands in (app, paper.app):
     for known in commands.registered_commands:
-        known.callback = known.callback and guarded(known.callback)
+        assert known.callback is not None
+        known.help = paragraphs(known.callback.__doc__ or "")
+        known.callback = guarded(known.callback)
 
 
 def _version(wanted: bool) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import count
-from math import isnan
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qpignn.cli.options import check_method
+from qpignn.cli.compare_tables import print_against, print_ranks, print_rows, ranked, tell_exploded
+from qpignn.cli.options import EDGES_HELP, check_method, check_tables, takes_tables
 from qpignn.cli.output import (
     Json,
     Settings,
@@ -18,11 +20,11 @@ from qpignn.cli.output import (
     names,
     number,
     print_json,
-    print_table,
     say,
     settings_of,
 )
-from qpignn.errors import one_of
+from qpignn.data.roles import TableRoles
+from qpignn.errors import SettingError, listed, one_of
 from qpignn.names import DATASETS, ENGINES, PROTOCOLS, SPLITS, VIEWS
 from qpignn.progress import progress
 
@@ -30,11 +32,19 @@ if TYPE_CHECKING:
     from qpignn.experiments.cell import Cell
     from qpignn.experiments.run import Outcome
 
+KNOWN = {"protocol": PROTOCOLS, "view": VIEWS, "split": SPLITS, "engine": ENGINES}
+"""The words that options know."""
+DATASETS_HELP = "Names or folders of saved graphs, by commas, or all."
 ENGINE_HELP = "processes, or ray (RAY_ADDRESS names a cluster)."
 
 
+@takes_tables(without=("split",))
 def compare(
-    datasets: Annotated[str, typer.Option(help="Names, separated by commas, or all.")],
+    datasets: Annotated[str, typer.Option(help=DATASETS_HELP)] = "",
+    nodes: Annotated[Path | None, typer.Option(help="Your own node table, as in 'fit'.")] = None,
+    edges: Annotated[Path | None, typer.Option(help=EDGES_HELP)] = None,
+    *,
+    roles: TableRoles,
     methods: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "qpignn",
     seeds: Annotated[int, typer.Option(help="How many seeds (published: runs).")] = 5,
     protocol: Annotated[str, typer.Option(help="corrected or published.")] = "corrected",
@@ -46,6 +56,9 @@ def compare(
     lambda_width: Annotated[
         str | None, typer.Option(help="Width penalty: auto, tuned or a number.")
     ] = None,
+    label_fraction: Annotated[
+        float | None, typer.Option(help="Share of the labelled nodes that methods are given.")
+    ] = None,
     epochs: Annotated[int | None, typer.Option(help="Training epochs, at most.")] = None,
     more: Settings = None,
     jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 1,
@@ -53,6 +66,10 @@ def compare(
     results: Annotated[
         Path | None,
         typer.Option(help="Results file (SQLite); finished cells in it are not run again."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Table to write (.md, .tex, .csv or .json).", metavar="FILE"),
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run all cells again.")] = False,
     rank: Annotated[
@@ -66,57 +83,97 @@ def compare(
 ) -> None:
     """Run methods on data sets over seeds: 20 % of the nodes are test, the method gets the rest.
 
+    Data sets are names, folders written by qpignn.save_graph, or your own tables (--nodes, --edges,
+    --target and the other options of 'fit'). --label-fraction 0.2 gives methods the targets of
+    20 % of the labelled nodes only.
+
     Interrupted, it goes on where it stopped when called again. A table shows mean ± standard
     deviation over seeds, and under "× limit" the mean width over the narrowest possible at the
     coverage attained, where the noise is known; --json gives one row per data set, method and seed.
 
     Example: qpignn compare --datasets basic,er --methods qpignn --seeds 3 --jobs 2
     """
-    from qpignn.intervals import check_level
-
-    levels = [check_level(number(c), "--confidence") for c in names(confidence)]
-    for name in [] if datasets == "all" else names(datasets):
-        one_of("data set", name, DATASETS)
+    levels = _levels(confidence)
+    _check_sources(datasets, nodes, edges, roles)
     for name in [] if methods == "all" else names(methods):
         check_method(name)
-    for kind, word, known in (
-        ("protocol", protocol, PROTOCOLS),
-        ("view", view, VIEWS),
-        ("split", split, SPLITS),
-        ("engine", engine, ENGINES),
-    ):
-        if word is not None:
-            one_of(kind, word, known)
+    _check_words(protocol=protocol, view=view, split=split, engine=engine)
+    if out is not None:
+        _check_table(out)
     # all that takes time to import comes from here on
     from qpignn.experiments.cell import grid
     from qpignn.methods.catalog import ALL
     from qpignn.reports.tables import one_kind, published_model
 
     settings = settings_of(more, epochs=epochs, lambda_width=lambda_width)
-    cells = grid(
-        _datasets(datasets),
-        list(ALL) if methods == "all" else names(methods),
-        seeds,
-        protocol=protocol,
-        view=view,
-        split=split,
-        confidence_levels=levels,
-        settings=settings,
-    )
     if against is not None:  # mistakes should not wait for the training
         published_model(against, against_model)
-        one_kind({(cell.method, cell.confidence_level) for cell in cells}, against_model)
-    outcome = run_shown(cells, results, jobs=jobs, engine=engine, fresh=fresh)
-    if as_json:
-        print_json(_ranked(outcome.rows) if rank and outcome.rows else outcome.rows)
-    elif rank and outcome.rows:
-        _print_ranks(outcome.rows)
-    elif outcome.rows:
-        _print_rows(outcome.rows, protocol)
-    if against is not None and outcome.rows:
-        _print_against(outcome.rows, against, against_model, quiet=as_json)
+    with _own_graph(nodes, edges, roles) as own:
+        cells = grid(
+            _datasets(datasets) if own is None else [own],
+            list(ALL) if methods == "all" else names(methods),
+            seeds,
+            protocol=protocol,
+            view=view,
+            split=split,
+            confidence_levels=levels,
+            settings=settings,
+            label_fraction=label_fraction,
+        )
+        if against is not None:
+            one_kind({(cell.method, cell.confidence_level) for cell in cells}, against_model)
+        outcome = run_shown(cells, results, jobs=jobs, engine=engine, fresh=fresh)
+    if outcome.rows:
+        _show(outcome.rows, protocol, rank=rank, out=out, as_json=as_json)
+        if against is not None:
+            print_against(outcome.rows, against, against_model, quiet=as_json)
     if outcome.failures:
         raise typer.Exit(1)
+
+
+def _levels(confidence: str) -> list[float]:
+    from qpignn.intervals import check_level
+
+    return [check_level(number(word), "--confidence") for word in names(confidence)]
+
+
+def _check_sources(
+    datasets: str, nodes: Path | None, edges: Path | None, roles: TableRoles
+) -> None:
+    """Raise for sources that exclude each other and for names, files and columns not there."""
+    if (nodes is None) == (not datasets):
+        raise SettingError("expected either --datasets NAMES or --nodes FILE, got both or none")
+    if nodes is not None:
+        check_tables(nodes, edges, roles)
+        return
+    for name in [] if datasets == "all" else names(datasets):
+        if not Path(name).is_dir():
+            one_of("data set", name, DATASETS)
+    given = [*["edges"] * (edges is not None), *roles.given()]
+    if given:
+        raise SettingError(f"expected no roles of columns with --datasets, got {listed(given)}")
+
+
+def _check_words(**words: str | None) -> None:
+    """Raise for a word that its option does not know."""
+    for option, word in words.items():
+        if word is not None:
+            one_of(option, word, KNOWN[option])
+
+
+def _show(
+    rows: list[dict[str, Any]], protocol: str, *, rank: bool, out: Path | None, as_json: bool
+) -> None:
+    """Print the rows as they were asked for, and write their table."""
+    if out is not None:
+        _write_table(rows, protocol, out)
+    if as_json:
+        print_json(ranked(rows) if rank else rows)
+    elif rank:
+        print_ranks(rows)
+    else:
+        print_rows(rows, protocol)
+    tell_exploded(rows)
 
 
 def results_file(results: Path | None) -> Path:
@@ -154,7 +211,7 @@ def run_shown(
                 jobs=jobs,
                 fresh=fresh,
                 on_done=lambda cell, error: show(
-                    next(finished), f"{cell.dataset} {cell.method} seed {cell.seed}"
+                    next(finished), f"{cell.name} {cell.method} seed {cell.seed}"
                 ),
             )
     except KeyboardInterrupt:
@@ -164,15 +221,15 @@ def run_shown(
         ) from None
     say(f"{len(outcome.rows)} rows, {outcome.reused} of them found in {store.path}")
     for cell, error in outcome.failures:
-        say(f"failed: {cell.dataset} {cell.method} seed {cell.seed}: {error}")
+        say(f"failed: {cell.name} {cell.method} seed {cell.seed}: {error}")
     return outcome
 
 
 def _datasets(wanted: str) -> list[str]:
-    from qpignn.data.catalog import BENCHMARK, find_dataset, why_missing
+    from qpignn.data.catalog import BENCHMARK, why_missing
 
     if wanted != "all":
-        return [find_dataset(name).name for name in names(wanted)]
+        return names(wanted)
     here = []
     for name, entry in BENCHMARK.items():
         reason = why_missing(entry)
@@ -183,109 +240,40 @@ def _datasets(wanted: str) -> list[str]:
     return here
 
 
-def _print_rows(rows: list[dict[str, Any]], protocol: str) -> None:
-    from qpignn.reports.tables import over_seeds
+@contextmanager
+def _own_graph(nodes: Path | None, edges: Path | None, roles: TableRoles) -> Iterator[str | None]:
+    """Keep the graph of the user's tables in a folder while the block runs, for all processes.
 
-    table = over_seeds(rows)
-    shown = [
-        (
-            line["dataset"],
-            line["method"],
-            f"{line['confidence_level']:g}",
-            *(
-                f"{line[f'{name}_mean']:.3f}"
-                + (f" ± {line[f'{name}_std']:.3f}" if line["seeds"] > 1 else "")
-                for name in ("picp", "mpiw", "winkler")
-            ),
-            "" if isnan(line["limit"]) else f"{line['limit']:.2f}",
-            f"{line['fit_seconds_mean']:.1f}",
+    The folder bears the name of the node table, which the rows carry.
+    """
+    if nodes is None:
+        yield None
+        return
+    from qpignn.data.readers import read_graph
+    from qpignn.data.storage import save_graph
+
+    data = read_graph(nodes, edges, **vars(roles))
+    with TemporaryDirectory(prefix="qpignn-") as place:
+        folder = Path(place) / nodes.name.partition(".")[0]
+        save_graph(folder, data)
+        yield str(folder)
+
+
+def _check_table(path: Path) -> None:
+    endings = (".md", ".tex", ".csv", ".json")
+    if path.suffix.lower() not in endings:
+        raise SettingError(
+            f"--out: expected a table ending in {', '.join(endings)}, got {path}; the results file "
+            f"is --results"
         )
-        for line in table.to_dict("records")
-    ]
-    title = f"protocol {protocol}, mean ± deviation over {_seeds(table)} seeds"
-    headings = ("data set", "method", "wanted", "PICP", "MPIW", "Winkler", "× limit", "seconds")
-    print_table(title, headings, shown)
+    check_output(path, folder=False)
 
 
-def _ranked(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Rows, places and counts of first places, as one document."""
-    from qpignn.reports.tables import first_places, ranking
+def _write_table(rows: list[dict[str, Any]], protocol: str, path: Path) -> None:
+    from qpignn.files import replace_file
+    from qpignn.reports.comparison import WRITERS, comparison_table, to_csv
 
-    ranks = ranking(rows)
-    counts = first_places(ranks)
-    places = {"ranks": ranks.to_dict("records"), "first_places": counts.to_dict("records")}
-    return {"rows": rows, **places}
-
-
-def _print_ranks(rows: list[dict[str, Any]]) -> None:
-    from qpignn.reports.tables import first_places, ranking
-
-    ranks = ranking(rows)
-    shown = [
-        (
-            line["dataset"],
-            line["method"],
-            f"{line['confidence_level']:g}",
-            f"{line['picp_mean']:.3f}",
-            f"{line['mpiw_mean']:.3f}",
-            "" if isnan(line["by_width"]) else f"{line['by_width']:.0f}",
-            f"{line['winkler_mean']:.3f}",
-            f"{line['by_winkler']:.0f}",
-            f"{line['over_best']:.2f}",
-            f"{line['fit_seconds_mean']:.1f}",
-        )
-        for line in ranks.to_dict("records")
-    ]
-    headings = (
-        *("data set", "method", "wanted", "PICP", "MPIW", "place", "Winkler", "place", "/ best"),
-        "seconds",
-    )
-    print_table(f"places, means over {_seeds(ranks)} seeds", headings, shown)
-    counts = [
-        (
-            line["method"],
-            f"{line['confidence_level']:g}",
-            str(line["first_by_width"]),
-            str(line["first_by_winkler"]),
-            f"{line['covers']} of {line['data_sets']}",
-            f"{line['winkler_over_best']:.3f}",
-            f"{line['seconds']:.1f}",
-        )
-        for line in first_places(ranks).to_dict("records")
-    ]
-    columns = (
-        *("method", "wanted", "first by MPIW", "by Winkler", "covers", "Winkler / best", "seconds"),
-    )
-    print_table("first places; a method competes by MPIW where it covers", columns, counts)
-
-
-def _seeds(table: Any) -> str:
-    """Over how many seeds each line averages."""
-    low, high = int(table["seeds"].min()), int(table["seeds"].max())
-    return str(low) if low == high else f"{low} to {high}"
-
-
-def _print_against(rows: list[dict[str, Any]], path: Path, model: str, *, quiet: bool) -> None:
-    from qpignn.reports.tables import against
-
-    table = against(rows, path, model)
-    differences = table[["picp_difference", "mpiw_difference"]].abs()
-    verdict = (
-        f"|ΔPICP|: median {differences['picp_difference'].median():.3f}, "
-        f"largest {differences['picp_difference'].max():.3f}; "
-        f"|ΔMPIW|: median {differences['mpiw_difference'].median():.3f}, "
-        f"largest {differences['mpiw_difference'].max():.3f}; {len(table)} data sets"
-    )
-    if not quiet:
-        columns = [
-            f"{metric}{kind}"
-            for metric in ("picp", "mpiw")
-            for kind in ("", "_paper", "_difference")
-        ]
-        shown = [
-            (line["dataset"], *(f"{line[column]:.3f}" for column in columns))
-            for line in table.to_dict("records")
-        ]
-        headings = ("data set", "PICP", "paper", "Δ", "MPIW", "paper", "Δ")
-        print_table(f"against {model}", headings, shown)
-    say(verdict)
+    suffix = path.suffix.lower()
+    text = to_csv(rows) if suffix == ".csv" else WRITERS[suffix](comparison_table(rows, protocol))
+    replace_file(path, text.encode())
+    say(f"wrote {path}")

@@ -13,7 +13,7 @@ from qpignn.data.roles import TableRoles
 from qpignn.errors import SettingError, whole_number
 
 
-@takes_tables
+@takes_tables()
 def convert(
     nodes: Annotated[Path, typer.Option(help="Node table (.csv, .tsv, .parquet).")],
     out: Annotated[Path, typer.Option(help="Folder for the graph.", metavar="DIR")],

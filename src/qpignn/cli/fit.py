@@ -39,7 +39,7 @@ RESUME_HELP = "Go on with a fit that was killed, if --out holds one made by the 
 CHECKPOINT = "checkpoint"  # folder in --out, while a fit is unfinished
 
 
-@takes_tables
+@takes_tables()
 def fit(
     out: Annotated[Path, typer.Option(help="Folder for the fitted model.", metavar="DIR")],
     dataset: Annotated[str | None, typer.Option(help="A data set by name.")] = None,

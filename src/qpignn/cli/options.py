@@ -66,15 +66,27 @@ ROLE_OPTIONS: dict[str, Any] = {
 DEFAULTS = {field.name: field.default for field in fields(TableRoles)}
 
 
-def takes_tables(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of its parameter ``roles``, in its place."""
+Command = Callable[..., None]
+
+
+def takes_tables(*, without: tuple[str, ...] = ()) -> Callable[[Command], Command]:
+    """Give a command the options of its parameter ``roles``, in its place.
+
+    Args:
+        without: roles it has no options for.
+    """
+    options = {role: option for role, option in ROLE_OPTIONS.items() if role not in without}
+    return lambda command: _with_options(command, options)
+
+
+def _with_options(command: Command, options: dict[str, Any]) -> Command:
     own = inspect.signature(command, eval_str=True)
     shown: dict[str, inspect.Parameter] = {}
     for name, parameter in own.parameters.items():
         if name != "roles":
             shown[name] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
             continue
-        for role, annotation in ROLE_OPTIONS.items():
+        for role, annotation in options.items():
             default = DEFAULTS[role] or (None if "None" in str(annotation) else DEFAULTS[role])
             shown[role] = inspect.Parameter(
                 role, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
@@ -82,7 +94,7 @@ def takes_tables(command: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(command)
     def run(**given: Any) -> None:
-        roles = {role: given.pop(role) for role in ROLE_OPTIONS}
+        roles = {role: given.pop(role) for role in options}
         command(**given, roles=_roles(roles))
 
     run.__signature__ = own.replace(parameters=[*shown.values()])  # type: ignore[attr-defined]

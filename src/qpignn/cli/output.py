@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import sys
@@ -46,6 +47,12 @@ def printable(text: str) -> str:
         else sign.encode("unicode_escape").decode()
         for sign in text
     )
+
+
+def paragraphs(docstring: str) -> str:
+    """Return a docstring as paragraphs of one line each, which the terminal wraps."""
+    parts = inspect.cleandoc(docstring).split("\n\n")
+    return "\n\n".join(" ".join(part.split()) for part in parts)
 
 
 def names(words: str) -> list[str]:

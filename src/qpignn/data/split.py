@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 
 import networkx as nx
@@ -95,6 +96,35 @@ def _community_order(data: Data, rng: np.random.Generator) -> Order:
     found = _louvain(data, int(rng.integers(2**31)))
     shuffled = [rng.permutation(sorted(found[i])) for i in rng.permutation(len(found))]
     return np.concatenate(shuffled)
+
+
+def keep_labels(data: Data, share: float, seed: int = 0) -> Data:
+    """Return a split graph in which only some train nodes are left to learn from.
+
+    Test nodes stay as they are; the train nodes that are left out are in no mask, so that methods
+    see them without their targets.
+
+    Args:
+        data: a graph from :func:`split_nodes`.
+        share: of all labelled nodes, how many stay train nodes.
+        seed: decides which.
+
+    Raises:
+        SplitError: if there are fewer train nodes than that, or none would be left.
+    """
+    train = data.train_mask.nonzero().flatten().numpy()
+    total = int(labelled(data).sum())
+    count = round(real_number("label_fraction", share) * total)
+    if not 0 < count <= len(train):
+        raise SplitError(
+            f"label_fraction: expected a share that leaves 1 to {len(train):,} of the {total:,} "
+            f"labelled nodes to learn from, since the others are test, got {share:g}"
+        )
+    kept = numpy_rng(seed, "labels").choice(train, count, replace=False)
+    out = copy.copy(data)
+    out.train_mask = torch.zeros_like(data.train_mask)
+    out.train_mask[torch.from_numpy(kept)] = True
+    return out
 
 
 ORDERS: dict[str, Callable[[Data, np.random.Generator], Order]] = {

@@ -19,7 +19,7 @@ from qpignn.data.graph import MASKS, check_graph, node_ids
 from qpignn.data.matrix import from_scipy, is_sparse
 from qpignn.data.parquet_table import read_parquet
 from qpignn.errors import ReadError
-from qpignn.files import remove_file, replace_file
+from qpignn.files import as_path, remove_file, replace_file
 from qpignn.tensors import packed, read_tensors, unpacked
 
 NUMBERS, NODES, TABLE = "graph.safetensors", "nodes.parquet", "table.parquet"
@@ -27,8 +27,22 @@ COLUMNS = ("edge_index", "y", "edge_weight", "node_weight", "pos", *MASKS)
 POS_NAMES = "pos.names"
 
 
-def save_graph(folder: Path, data: Data) -> None:
-    """Write a graph; ids other than integers of ordinary size are written as text."""
+def save_graph(folder: str | Path, data: Data) -> None:
+    """Write a graph to a folder, for :func:`load_graph` and ``qpignn compare --datasets FOLDER``.
+
+    Nothing is pickled. Ids other than integers of ordinary size are written as text; attributes
+    that no method reads are left out.
+
+    Args:
+        folder: where the graph goes; a graph that is there is replaced.
+        data: a PyG graph: ``x`` (dense or CSR), ``edge_index``, and what else methods use.
+
+    Raises:
+        GraphError: if it is no graph that methods can use.
+        WriteError: if the folder cannot be written to.
+    """
+    folder = as_path("folder", folder)
+    data = check_graph(data, need_target=False)
     tensors = {name: data[name].contiguous() for name in COLUMNS if data.get(name) is not None}
     if is_sparse(data.x):
         tensors |= {
@@ -49,8 +63,16 @@ def save_graph(folder: Path, data: Data) -> None:
     replace_file(folder / NODES, ids.to_frame().to_parquet())
 
 
-def load_graph(folder: Path) -> Data:
-    """Read a graph written by :func:`save_graph`."""
+def load_graph(folder: str | Path) -> Data:
+    """Read a graph written by :func:`save_graph`.
+
+    Args:
+        folder: where it is.
+
+    Raises:
+        ReadError: if the folder holds no such graph, or a damaged one.
+    """
+    folder = as_path("folder", folder)
     for name in (NUMBERS, NODES):
         if not (folder / name).is_file():
             raise ReadError(f"{folder}: expected the file {name}, got none")

@@ -9,12 +9,14 @@ import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qpignn.data.catalog import find_dataset, load_dataset
 from qpignn.data.perturb import damage
 from qpignn.data.sources.noise import NOISE, narrowest_width
-from qpignn.data.split import ORDERS, split_nodes
+from qpignn.data.split import ORDERS, keep_labels, split_nodes
+from qpignn.data.storage import load_graph
 from qpignn.data.views import VIEWS, View, make_view
 from qpignn.errors import SettingError, one_of, whole_number
 from qpignn.experiments.digest import code_digest, data_digest, versions
@@ -24,7 +26,7 @@ from qpignn.intervals import Intervals
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.catalog import make_method
 from qpignn.metrics import summary
-from qpignn.names import PROTOCOLS
+from qpignn.names import DATASETS, PROTOCOLS
 from qpignn.training.history import History
 
 if TYPE_CHECKING:
@@ -40,7 +42,9 @@ class Cell:
     """What to run. Two equal cells run by equal code on equal data give equal rows.
 
     Attributes:
-        dataset, method: names in the catalogs.
+        dataset: a name in the catalog, or the folder of a saved graph
+            (:func:`qpignn.save_graph`), which counts by its last name and its bytes.
+        method: a name in the catalog.
         seed: under ``corrected`` it decides split and initial weights; under ``published`` it
             counts runs, which differ in their initial weights only.
         protocol: ``corrected`` or ``published``, never mixed.
@@ -51,6 +55,8 @@ class Cell:
         options: of the data set, such as ``nodes``.
         damage: see :func:`qpignn.data.perturb.damage`; under ``published`` only what is fitted on
             is damaged, as in the authors' code.
+        label_fraction: share of the labelled nodes that methods are given; by default all that
+            are not test nodes.
         keep: what to keep beside the figures: ``history`` of the training, ``intervals``.
     """
 
@@ -66,6 +72,12 @@ class Cell:
     options: dict[str, Any] = field(default_factory=dict)
     damage: dict[str, float] = field(default_factory=dict)
     keep: tuple[str, ...] = ()
+    label_fraction: float | None = None
+
+    @property
+    def name(self) -> str:
+        """What the data set is called: a saved graph by the last name of its folder."""
+        return self.dataset if is_known(self.dataset) else Path(self.dataset).name
 
     def key(self, inputs: dict[str, str] | None = None) -> str:
         """Return a digest of what decides the row: the cell, the code and the data files.
@@ -73,7 +85,8 @@ class Cell:
         Args:
             inputs: digests of code and data files; by default those of :meth:`inputs`.
         """
-        content = json.dumps([asdict(self), inputs or self.inputs()], sort_keys=True)
+        cell = {**asdict(self), "dataset": self.name}
+        content = json.dumps([cell, inputs or self.inputs()], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
     def inputs(self) -> dict[str, str]:
@@ -107,7 +120,7 @@ class Cell:
             limit = narrowest_width(self.dataset, float(figures["picp"] or 0))
             limit /= float(known.max() - known.min())
         return {
-            "dataset": self.dataset,
+            "dataset": self.name,
             "method": self.method,
             "seed": self.seed,
             "protocol": self.protocol,
@@ -117,6 +130,7 @@ class Cell:
             "source": self.source,
             "damage": self.damage,
             "options": self.options,
+            "label_fraction": self.label_fraction,
             "lambda_width": method.get_params().get("lambda_width"),
             "lambda_found": getattr(method, "lambda_width_", None),
             "n_train": len(known),
@@ -153,6 +167,8 @@ class Cell:
         data = _loaded(dataset, json.dumps(self.options), data_digest(dataset, self.options))
         data = damage(data, self.damage, seed=self.seed, relative=True)
         data = split_nodes(data, test=TEST_SHARE, by=self.split, seed=self.seed)
+        if self.label_fraction is not None:
+            data = keep_labels(data, self.label_fraction, seed=self.seed)
         return make_view(data, self.view)
 
 
@@ -162,7 +178,29 @@ def _loaded(dataset: str, options: str, digest: str) -> Data:
 
     ``digest`` is that of its files: it is loaded again when they change.
     """
-    return load_dataset(dataset, **json.loads(options))
+    if is_known(dataset):
+        return load_dataset(dataset, **json.loads(options))
+    return load_graph(dataset)
+
+
+def is_known(dataset: str) -> bool:
+    """Whether a data set is one of the catalog; else it is the folder of a saved graph."""
+    return dataset in DATASETS
+
+
+def check_dataset(dataset: str, protocol: str = "corrected") -> None:
+    """Raise unless a data set is in the catalog or is the folder of a saved graph.
+
+    Raises:
+        UnknownNameError: if it is neither a name nor a folder.
+        SettingError: if a saved graph is to be run as published: only the paper's sets were.
+    """
+    if is_known(dataset) or not Path(dataset).is_dir():
+        find_dataset(dataset)
+    elif protocol != "corrected":
+        raise SettingError(
+            f"protocol: expected corrected for a graph of your own ({dataset}), got {protocol}"
+        )
 
 
 def _moments(history: History) -> dict[str, list[float]]:
@@ -196,6 +234,7 @@ def grid(
     split: str | None = None,
     confidence_levels: Iterable[float] = (0.9,),
     settings: dict[str, Any] | None = None,
+    label_fraction: float | None = None,
 ) -> list[Cell]:
     """Return every combination; names and settings are checked before anything trains."""
     one_of("protocol", protocol, PROTOCOLS)
@@ -211,11 +250,14 @@ def grid(
         if not names:
             raise SettingError(f"{kind}: expected at least one, got none; name some, by commas")
     for name in datasets:
-        find_dataset(name)
+        check_dataset(name, protocol)
     for method, level in itertools.product(methods, levels):
         make_method(method, protocol, confidence_level=level, **(settings or {}))
     return [
-        Cell(dataset, method, seed, protocol, view, split, level, settings or {})
+        Cell(
+            *(dataset, method, seed, protocol, view, split, level, settings or {}),
+            label_fraction=label_fraction,
+        )
         for dataset, method, level, seed in itertools.product(
             datasets, methods, levels, range(seeds)
         )

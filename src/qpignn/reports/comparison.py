@@ -1,0 +1,74 @@
+"""The table of a comparison: methods on data sets, mean and spread over seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from qpignn.reports.paper import Shown, Table
+from qpignn.reports.render import to_json, to_latex, to_markdown
+from qpignn.reports.tables import over_seeds
+
+METRICS = {"picp": "PICP", "mpiw": "MPIW", "winkler": "Winkler", "fit_seconds": "seconds"}
+NOTE = (
+    "Mean ± standard deviation over seeds; widths and scores in multiples of the range of the "
+    "given targets. Bold: the wanted coverage is reached (to two digits); underlined: the "
+    "narrowest of those."
+)
+
+
+def comparison_table(rows: list[dict[str, Any]], protocol: str) -> Table:
+    """Return the figures of a comparison, one line per data set, method and level.
+
+    Args:
+        rows: results, one per data set, method, level and seed.
+        protocol: under which they were made.
+    """
+    lines = over_seeds(rows).to_dict("records")
+    reached = [line for line in lines if round(line["picp_mean"], 2) >= line["confidence_level"]]
+    narrowest: dict[Any, float] = {}
+    for line in reached:
+        place = line["dataset"], line["confidence_level"]
+        narrowest[place] = min(narrowest.get(place, math.inf), line["mpiw_mean"])
+
+    def figure(line: dict[Any, Any], metric: str) -> tuple[Shown, ...]:
+        mean, spread = (float(line[f"{metric}_{kind}"]) for kind in ("mean", "std"))
+        place = line["dataset"], line["confidence_level"]
+        return (
+            Shown(
+                metric,
+                None if math.isnan(mean) else mean,
+                None if math.isnan(spread) else spread,
+                strong=metric == "picp" and line in reached,
+                best=metric == "mpiw" and line in reached and mean == narrowest[place],
+            ),
+        )
+
+    shown: tuple[tuple[str | tuple[Shown, ...], ...], ...] = tuple(
+        (
+            str(line["dataset"]),
+            str(line["method"]),
+            f"{line['confidence_level']:g}",
+            *(figure(line, metric) for metric in METRICS),
+        )
+        for line in lines
+    )
+    counts = {int(line["seeds"]) for line in lines}
+    seeds = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(*counts)
+    title = f"Methods under the protocol {protocol}, seeds: {seeds}"
+    return Table(title, ("data set", "method", "level", *METRICS.values()), shown, NOTE)
+
+
+def to_csv(rows: list[dict[str, Any]]) -> str:
+    """Return mean and deviation of every line as CSV."""
+    return str(over_seeds(rows).to_csv(index=False))
+
+
+WRITERS: dict[str, Callable[[Table], str]] = {
+    ".md": to_markdown,
+    ".tex": to_latex,
+    ".json": to_json,
+}
+"""How a table is written, by the ending of its file; ``.csv`` takes the rows themselves."""
+ENDINGS = (*WRITERS, ".csv")
