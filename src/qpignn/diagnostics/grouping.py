@@ -13,7 +13,7 @@ import pandas as pd
 from torch_geometric.data import Data
 
 from qpignn.data.graph import node_ids
-from qpignn.data.structure import UNREACHED, communities, degrees, distances
+from qpignn.data.structure import UNREACHED, Whole, communities, degrees, distances
 from qpignn.errors import ArrayError, SettingError
 
 Mask = npt.NDArray[np.bool_]
@@ -158,9 +158,15 @@ def by_distance(data: Data, given: Mask, judged: Mask) -> Grouping:
     return _present(Grouping("distance", labels, who, member), judged)
 
 
-def by_community(data: Data, judged: Mask) -> Grouping:
-    """Divide by densely joined parts, each named after its best connected node."""
-    label = communities(data)
+def by_community(data: Data, judged: Mask, label: Whole | None = None) -> Grouping:
+    """Divide by densely joined parts, each named after its best connected node.
+
+    Args:
+        data: the graph.
+        judged: the nodes that count.
+        label: the community of each node, where it is known already.
+    """
+    label = communities(data) if label is None else label
     counts = np.bincount(label[judged], minlength=label.max() + 1)
     order = np.argsort(-counts, kind="stable")
     large = [int(i) for i in order if counts[i] >= FEWEST][:MOST]
