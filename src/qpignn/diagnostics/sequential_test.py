@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from qpignn.diagnostics.column_test import (
+    Singles,
     Whole,
     dense_columns,
     standard_ranks,
@@ -119,8 +120,9 @@ def choose_columns(z: Floats) -> Whole:
 def _scores(columns: Floats, is_compared: Mask, train: Mask, test: Mask) -> Floats:
     """Score test rows by a classifier fitted on the training rows: compared rows rank high.
 
-    The sum of two ranks: by a ridge logistic regression on the columns' ranks and their squares,
-    which sees small differences of many columns, and by boosted trees, which see interactions.
+    The sum of three ranks: by a ridge logistic regression on the columns' ranks and their squares,
+    which sees small differences of many columns; by boosted trees, which see thresholds in a few
+    columns among many; and by a difference of kernel densities, which sees interactions.
     """
     from scipy.stats import rankdata  # noqa: PLC0415
     from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415
@@ -138,11 +140,25 @@ def _scores(columns: Floats, is_compared: Mask, train: Mask, test: Mask) -> Floa
         early_stopping=False,
         random_state=0,
     )
-    scores = np.zeros(int(test.sum()))
+    scores = rankdata(_density_difference(ranks.T[train], labels, ranks.T[test]))
     for model, inputs in ((linear, squares.T), (trees, ranks.T)):
         model.fit(inputs[train], labels)
         scores += rankdata(model.decision_function(inputs[test]))
-    return scores
+    summed: Floats = scores
+    return summed
+
+
+def _density_difference(train: Singles, labels: Mask, test: Singles) -> Floats:
+    """Return the mean Gaussian kernel with training rows of one set minus that of the other.
+
+    This is the witness function of the maximum mean discrepancy; the squared bandwidth is half of
+    the number of columns, a quarter of the mean squared distance of two rows.
+    """
+    from sklearn.metrics.pairwise import rbf_kernel  # noqa: PLC0415
+
+    weight = np.where(labels, 1 / labels.sum(), -1 / (~labels).sum())
+    difference: Floats = rbf_kernel(test, train, gamma=1 / train.shape[1]) @ weight
+    return difference
 
 
 def rank_sum(scores: Floats, positive: Mask) -> tuple[float, float, float, float]:

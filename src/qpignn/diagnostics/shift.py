@@ -56,7 +56,9 @@ def label_shift(data: Data, seed: int = 0, *, community: Whole | None = None) ->
     both = np.concatenate(nodes)
     label = communities(data) if community is None else community
     sparse = is_sparse(data.x)
-    columns = [*_own_columns(data, both, sparse), *_place_columns(data, both, label)]
+    columns = [("degree", degrees(data)[both])]
+    columns += _feature_counts(data, both) if sparse else _neighbour_columns(data, both)
+    columns += _place_columns(data, both, label)
     names, table = _table(data, both, sparse, columns)
     first = len(nodes[0])
     smooth = _smoother(data, both)
@@ -67,9 +69,11 @@ def label_shift(data: Data, seed: int = 0, *, community: Whole | None = None) ->
 def graph_shift(fit_data: Data, other_data: Data, nodes: Any = None, seed: int = 0) -> Shift | None:
     """Compare the nodes of another graph with the labelled nodes of the graph of a fit.
 
-    Communities and coordinates are left out, since they belong to one graph. The nominal rate of
-    false alarms holds for independent nodes. Within a graph, features of neighbours mostly depend
-    on each other, which makes differences between two graphs likelier than the p-value says.
+    Shown to the test are the features, the degree (each edge counted at one of its two ends, chosen
+    at random) and, for sparse features, their number. The nominal rate of false alarms holds for
+    nodes that are independent of each other: neighbours' means and communities are therefore left
+    out. Where features of neighbours depend on each other, two graphs differ more often than the
+    p-value says.
 
     Args:
         fit_data: the graph of the fit.
@@ -90,15 +94,19 @@ def graph_shift(fit_data: Data, other_data: Data, nodes: Any = None, seed: int =
             f"give it the same columns"
         )
     known = labelled(fit_data).numpy()
-    chosen = np.ones(other_data.x.shape[0], bool) if nodes is None else np.asarray(nodes, bool)
+    every = np.ones(other_data.x.shape[0], dtype=bool)
+    chosen = every if nodes is None else every & np.asarray(nodes, dtype=bool)
     if min(known.sum(), chosen.sum()) < FEWEST:
         return None
     rng = numpy_rng(seed, "shift")
     sparse = is_sparse(fit_data.x) or is_sparse(other_data.x)
-    samples = [(fit_data, _sampled(known, rng)), (other_data, _sampled(chosen, rng))]
-    (names, reference), (_, compared) = (
-        _table(data, sample, sparse, _own_columns(data, sample, sparse)) for data, sample in samples
-    )
+    tables = []
+    for data, mask in ((fit_data, known), (other_data, chosen)):
+        sample = _sampled(mask, rng)
+        columns = [("degree", _half_degrees(data, rng)[sample])]
+        columns += _feature_counts(data, sample) if sparse else []
+        tables.append(_table(data, sample, sparse, columns))
+    (names, reference), (_, compared) = tables
     shift = compare_rows(reference, compared, names, rng)
     return shift and replace(shift, reference=int(known.sum()), compared=int(chosen.sum()))
 
@@ -148,18 +156,31 @@ def _dense_rows(data: Data, nodes: Whole) -> Floats:
     return rows
 
 
-def _own_columns(data: Data, nodes: Whole, sparse: bool) -> Columns:
-    """Return what can be compared between graphs: degree and a summary of the features."""
-    degree = degrees(data)[nodes].astype(np.float64)
-    if sparse:
-        rows = to_scipy(data.x)[nodes] if is_sparse(data.x) else _dense_rows(data, nodes)
-        count = np.diff(rows.indptr) if hasattr(rows, "indptr") else np.count_nonzero(rows, axis=1)
-        return [("degree", degree), ("number of features", count.astype(np.float64))]
+def _feature_counts(data: Data, nodes: Whole) -> Columns:
+    if is_sparse(data.x):
+        counts = np.diff(data.x.crow_indices().numpy())[nodes]
+    else:
+        counts = np.count_nonzero(_dense_rows(data, nodes), axis=1)
+    return [("number of features", counts)]
+
+
+def _half_degrees(data: Data, rng: np.random.Generator) -> Whole:
+    """Count each edge at one of its two ends, chosen at random.
+
+    Degrees of two nodes depend on each other through the edge between them; these counts do not.
+    """
+    coin = rng.random(data.x.shape[0]) < 0.5
+    source, target = data.edge_index.numpy()
+    here = (coin[source] ^ coin[target]) == (target > source)
+    counts: Whole = np.bincount(target[here], minlength=len(coin))
+    return counts
+
+
+def _neighbour_columns(data: Data, nodes: Whole) -> Columns:
     if data.x.shape[1] > COLUMNS:
-        return [("degree", degree)]
-    means = _neighbour_means(data, nodes)
+        return []
     names = (f"neighbours' mean of {name}" for name in _feature_names(data))
-    return [("degree", degree), *zip(names, means.T, strict=True)]
+    return list(zip(names, _neighbour_means(data, nodes).T, strict=True))
 
 
 def _neighbour_means(data: Data, nodes: Whole) -> Floats:
