@@ -109,7 +109,7 @@ def intervals(runs: int) -> None:
             seen["coverage"] += "coverage" in kinds
             seen["group"] += bool(kinds - {"coverage"})
             notes = [one.text for one in diagnosis.findings if one.severity == "note"]
-            seen["level"] += any("than wanted" in text for text in notes)
+            seen["level"] += any("at the level" in text for text in notes)
             seen["misses"] += any("mostly" in text for text in notes)
         cells = (share(seen[name], runs) for name in ("coverage", "group", "level", "misses"))
         table((name, *cells))
@@ -169,7 +169,7 @@ def main() -> None:
         "planted": lambda: shifts(PLANTED, options.shifts),
         "graphs": lambda: two_graphs(options.graphs, options.shifts),
         "intervals": lambda: intervals(options.graphs),
-        "widths": lambda: widths(options.graphs),
+        "widths": lambda: widths(10 * options.graphs),
         "time": seconds,
     }
     for part in options.parts.split(","):

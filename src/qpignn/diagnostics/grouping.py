@@ -21,6 +21,7 @@ MOST = 12  # groups a page can show; the others are put together
 FEWEST = 10  # judged nodes a community needs to stand alone, and a group to be named
 FIFTHS = (0.2, 0.4, 0.6, 0.8)
 DEGREE_SHARES = (0.25, 0.5, 0.75, 0.9)
+ROUNDING = 1e-9  # numbers whose range is smaller than this, relative to their size, are equal
 FEW_VALUES = 6  # a number with so few different values is taken as a word
 
 
@@ -52,7 +53,7 @@ def by_number(
     shares: Sequence[float] = FIFTHS,
     without: tuple[str, str] = ("unknown", "nodes for which it is unknown"),
 ) -> Grouping:
-    """Divide by a number, at quantiles of the judged nodes.
+    """Divide by a number, at quantiles of the judged nodes; not where only rounding differs.
 
     Args:
         name, values: what to divide by.
@@ -65,7 +66,8 @@ def by_number(
     known = np.isfinite(numbers)
     seen = numbers[judged & known]
     show = _shown_numbers(numbers[known])
-    edges = np.unique(np.quantile(seen, shares)) if len(seen) else np.empty(0)
+    differ = len(seen) > 0 and np.ptp(seen) > ROUNDING * np.abs(seen).max()
+    edges = np.unique(np.quantile(seen, shares)) if differ else np.empty(0)
     bins = np.searchsorted(edges, numbers, side="left")
     labels: list[str] = []
     member = np.full(len(numbers), -1)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from qpignn.diagnostics.grouping import ROUNDING
 from qpignn.intervals import Floats, Intervals
 
 BINS = 8  # of widths, to set errors beside
-ROUNDING = 1e-9  # widths closer than this, relative to their size, are equal
 UNITS = 8  # bounds are taken to be exact up to so many units in the last place
 
 
