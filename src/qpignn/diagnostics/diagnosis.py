@@ -135,7 +135,7 @@ def diagnose(
     columns = _columns(data, by)
     judged, given = test_nodes(data).numpy(), given_nodes(data).numpy()
     level, known = intervals.confidence_level, int(labelled(data).sum())
-    community = communities(data)
+    community = communities(data) if judged.any() else None  # else only where it is needed
     shift = label_shift(data, community=community)
     side, unbounded = _ends(intervals)
     findings = [
@@ -243,7 +243,7 @@ def _groupings(
     given: Mask,
     *,
     width: Floats,
-    community: Whole,
+    community: Whole | None,
     columns: Mapping[str, Any],
 ) -> list[Grouping]:
     y = data.y.double().numpy()

@@ -262,7 +262,8 @@ def _compared(shift: Shift, who: str, like: str, advice: str) -> Finding:
         return Finding("shift", "good", text)
     named = " and ".join(name for name, _ in shift.columns[:2])
     where = f"most in {named}" if named else "in no single column, but in several together"
-    seen = f"{where}; a classifier tells them apart with {auc}; p = {shift.p_value:.2g}"
+    p_value = "p < 0.001" if shift.p_value < 0.001 else f"p = {shift.p_value:.3f}"
+    seen = f"{where}; a classifier tells them apart with {auc}; {p_value}"
     if not shift.found:
         return Finding("shift", "note", f"{who} differ slightly from {like} ({seen})")
     return Finding("shift", "warning", f"{who} differ from {like} ({seen}): {advice}")
