@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 
 from qpignn.diagnostics.shift import MOST, graph_shift, label_shift
 from qpignn.diagnostics.two_sample import FEWEST
-from qpignn.errors import GraphError
+from qpignn.errors import ArrayError, GraphError
 
 Rng = np.random.Generator
 
@@ -255,3 +255,6 @@ def test_graph_shift_too_few_nodes_are_not_compared_and_other_columns_refused() 
     assert graph_shift(graph(rng), graph(rng, 15)) is None
     with pytest.raises(GraphError, match="the 3 feature columns of the fit, got 5"):
         graph_shift(graph(rng), graph(rng, columns=5))
+    for wrong in (np.ones(3, dtype=bool), np.arange(400)):
+        with pytest.raises(ArrayError, match="nodes: expected 400 booleans"):
+            graph_shift(graph(rng), graph(rng), wrong)

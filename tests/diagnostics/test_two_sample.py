@@ -41,6 +41,15 @@ def test_compare_rows_sparse_tables_give_what_dense_ones_give() -> None:
     assert found[0].p_value == found[1].p_value
 
 
+def test_compare_rows_changed_correlation_is_found_in_the_pair() -> None:
+    reference, compared = rows(300, 4, 1), rows(300, 4, 2)
+    compared[:, 3] = 0.6 * compared[:, 1] + 0.8 * compared[:, 3]  # of variance 1, as before
+    shift = compare_rows(reference, compared, names(4), np.random.default_rng(0), paired=4)
+    assert shift is not None
+    assert shift.found
+    assert [name for name, _ in shift.columns] == ["c1 × c3"]
+
+
 def test_compare_rows_small_but_certain_difference_is_no_alarm() -> None:
     reference, compared = rows(4000, 1, 1), rows(4000, 1, 2) + 0.15
     shift = compare_rows(reference, compared, ["a"], np.random.default_rng(0))

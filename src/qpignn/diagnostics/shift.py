@@ -23,11 +23,12 @@ from qpignn.data.structure import Whole, adjacency, communities, degrees
 from qpignn.diagnostics.coverage import Mask
 from qpignn.diagnostics.sequential_test import COLUMNS, Smoother
 from qpignn.diagnostics.two_sample import FEWEST, Shift, compare_rows
-from qpignn.errors import GraphError
+from qpignn.errors import ArrayError, GraphError
 from qpignn.intervals import Floats
 from qpignn.randomness import numpy_rng
 
 MOST = 2_000  # nodes of each set that are looked at
+PAIRED = 20  # dense features that are compared two by two, at most
 STEPS, DECAY = 10, 0.8  # how far along the edges labels are smoothed
 Columns = list[tuple[str, npt.NDArray[Any]]]
 
@@ -36,9 +37,10 @@ def label_shift(data: Data, seed: int = 0, *, community: Whole | None = None) ->
     """Compare the nodes without a target with those that have one.
 
     The null hypothesis is that labels are missing completely at random, given features and edges.
-    Shown to the test are the features, the neighbours' mean features (dense features of at most 50
-    columns), the degree, the Louvain community, coordinates (``pos``) and, for sparse features,
-    their number; a third test asks whether nodes near unlabelled ones are rather unlabelled too.
+    Shown to the test are the features (dense ones of at most 20 columns also two by two), the
+    neighbours' mean features (dense ones of at most 50 columns), the degree, the Louvain community,
+    coordinates (``pos``) and, for sparse features, their number; another test asks whether nodes
+    near unlabelled ones are rather unlabelled too.
 
     Args:
         data: the graph.
@@ -62,7 +64,9 @@ def label_shift(data: Data, seed: int = 0, *, community: Whole | None = None) ->
     names, table = _table(data, both, sparse, columns)
     first = len(nodes[0])
     smooth = _smoother(data, both)
-    shift = compare_rows(table[:first], table[first:], names, rng, smooth)
+    shift = compare_rows(
+        table[:first], table[first:], names, rng, paired=_paired(data, sparse), smooth=smooth
+    )
     return shift and replace(shift, reference=int(known.sum()), compared=int((~known).sum()))
 
 
@@ -86,6 +90,7 @@ def graph_shift(fit_data: Data, other_data: Data, nodes: Any = None, seed: int =
 
     Raises:
         GraphError: where the two graphs have different numbers of feature columns.
+        ArrayError: where ``nodes`` is no mask of the other graph's nodes.
     """
     widths = fit_data.x.shape[1], other_data.x.shape[1]
     if widths[0] != widths[1]:
@@ -94,8 +99,13 @@ def graph_shift(fit_data: Data, other_data: Data, nodes: Any = None, seed: int =
             f"give it the same columns"
         )
     known = labelled(fit_data).numpy()
-    every = np.ones(other_data.x.shape[0], dtype=bool)
-    chosen = every if nodes is None else every & np.asarray(nodes, dtype=bool)
+    count = other_data.x.shape[0]
+    chosen = np.ones(count, dtype=bool) if nodes is None else np.asarray(nodes)
+    if chosen.shape != (count,) or chosen.dtype != np.bool_:
+        raise ArrayError(
+            f"nodes: expected {count} booleans, one per node of the other graph, got shape "
+            f"{chosen.shape} of {chosen.dtype}"
+        )
     if min(known.sum(), chosen.sum()) < FEWEST:
         return None
     rng = numpy_rng(seed, "shift")
@@ -107,13 +117,18 @@ def graph_shift(fit_data: Data, other_data: Data, nodes: Any = None, seed: int =
         columns += _feature_counts(data, sample) if sparse else []
         tables.append(_table(data, sample, sparse, columns))
     (names, reference), (_, compared) = tables
-    shift = compare_rows(reference, compared, names, rng)
+    shift = compare_rows(reference, compared, names, rng, paired=_paired(fit_data, sparse))
     return shift and replace(shift, reference=int(known.sum()), compared=int(chosen.sum()))
 
 
 def _sampled(mask: Mask, rng: np.random.Generator) -> Whole:
     nodes = np.flatnonzero(mask)
     return nodes if len(nodes) <= MOST else np.sort(rng.choice(nodes, MOST, replace=False))
+
+
+def _paired(data: Data, sparse: bool) -> int:
+    columns = int(data.x.shape[1])
+    return columns if not sparse and columns <= PAIRED else 0
 
 
 def _feature_names(data: Data) -> list[str]:

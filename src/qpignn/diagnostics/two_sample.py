@@ -1,22 +1,29 @@
 """A two-sample test for tables: are two sets of rows draws from one population?
 
 Up to three tests share the nominal rate of false alarms, so that differences of different kinds are
-found: each column alone (:mod:`qpignn.diagnostics.column_test`); all columns together, and rows
-that are near each other (both :mod:`qpignn.diagnostics.sequential_test`). They hold for any number
-of columns and any dependence between rows or columns, because only the labels are taken as random:
-under the null hypothesis every assignment of the rows to the two sets is equally likely.
+found: each column alone, and products of two columns (:mod:`qpignn.diagnostics.column_test`); all
+columns together, and rows that are near each other (both
+:mod:`qpignn.diagnostics.sequential_test`). They hold for any number of columns and any dependence
+between rows or columns, because only the labels are taken as random: under the null hypothesis
+every assignment of the rows to the two sets is equally likely.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from qpignn.diagnostics.column_test import adjusted_p_values, column_test, dense_columns
+from qpignn.diagnostics.column_test import (
+    adjusted_p_values,
+    column_test,
+    dense_columns,
+    standard_ranks,
+)
 from qpignn.diagnostics.coverage import Mask
 from qpignn.diagnostics.sequential_test import (
     Smoother,
@@ -83,6 +90,8 @@ def compare_rows(
     compared: Any,
     names: Sequence[str],
     rng: np.random.Generator,
+    *,
+    paired: int = 0,
     smooth: Smoother | None = None,
 ) -> Shift | None:
     """Test whether two sets of rows are draws from one population.
@@ -92,6 +101,8 @@ def compare_rows(
             the same columns. Time and memory grow with the rows: pass a few thousand of them.
         names: of the columns.
         rng: draws the blocks and the relabellings.
+        paired: how many of the first columns are compared two by two as well, by the products of
+            their standardised ranks, which show a change of their dependence; 0 for sparse tables.
         smooth: from labels of rows (0 where unknown) to a score of each row by the rows near it,
             reference rows first; None where rows have no neighbours.
 
@@ -110,17 +121,18 @@ def compare_rows(
     if min(reference.shape[0], compared.shape[0]) < FEWEST:
         return None
     table = _stacked([reference, compared])
+    extended, named = _with_products(table, names, paired)
     is_compared = np.arange(table.shape[0]) >= reference.shape[0]
     with threadpool_limits(1):  # more threads cost more than they save on so small a table
         blocks = training_blocks(is_compared, rng)
-        statistics, largest = column_test(table, is_compared, blocks, rng)
+        statistics, largest = column_test(extended, is_compared, blocks, rng)
         adjusted = adjusted_p_values(statistics[0], largest)
-        together = classifier_test(table, is_compared, blocks, statistics[1:])
+        together = classifier_test(table, is_compared, blocks, statistics[1:, : len(names)])
     nearby = None if smooth is None else smoothing_test(smooth, is_compared, blocks)
     p_values = [float(adjusted.min(initial=1.0)), together.p_value]
     p_values += [] if nearby is None else [nearby.p_value]
     rate = NOMINAL / len(p_values)
-    columns = _differing(table, names, is_compared, statistics[0], adjusted < rate)
+    columns = _differing(extended, named, is_compared, statistics[0], adjusted < rate)
     if nearby is not None and nearby.p_value < rate:
         columns.append((NEARBY, 2 * nearby.auc - 1))
     return Shift(
@@ -139,6 +151,19 @@ def _stacked(tables: list[Any]) -> Any:
     if any(sp.issparse(table) for table in tables):
         return sp.vstack([sp.csr_matrix(table) for table in tables]).tocsc()
     return np.concatenate([np.asarray(table) for table in tables])
+
+
+def _with_products(table: Any, names: Sequence[str], paired: int) -> tuple[Any, list[str]]:
+    """Return the columns and the products of the standardised ranks of each two of the first."""
+    pairs = list(combinations(range(paired), 2))
+    if not pairs:
+        return table, list(names)
+    ranks = standard_ranks(dense_columns(table, slice(paired)))
+    products = np.stack([ranks[i] * ranks[j] for i, j in pairs], axis=1)  # (rows, pairs)
+    return np.column_stack([table, products]), [
+        *names,
+        *(f"{names[i]} × {names[j]}" for i, j in pairs),
+    ]
 
 
 def _differing(
