@@ -55,9 +55,11 @@ def test_rank_correlation_by_hand() -> None:
     assert found.nodes == 5
 
 
+@pytest.mark.parametrize("rounding", [0.0, 1e-15])
 @pytest.mark.parametrize("equal", ["width", "error"])
-def test_rank_correlation_of_equal_values_is_none(equal: str) -> None:
-    columns = {"width": np.arange(20.0), "error": np.arange(20.0), equal: np.ones(20)}
+def test_rank_correlation_of_equal_values_is_none(equal: str, rounding: float) -> None:
+    columns = {"width": np.arange(20.0), "error": np.arange(20.0)}
+    columns[equal] = 1 + rounding * np.arange(20)
     assert rank_correlation(**columns).value is None
 
 

@@ -28,7 +28,7 @@ class RankCorrelation:
 
     Attributes:
         nodes: how many there are.
-        value: the correlation; None where all widths, or all errors, are equal.
+        value: the correlation; None where all widths, or all errors, are equal up to rounding.
         p_value: probability of a value at least this large if there were no relation.
         high: upper end of its one-sided 95 % interval (Fisher's z, Bonett and Wright's variance).
     """
@@ -72,7 +72,7 @@ def rank_correlation(width: Floats, error: Floats) -> RankCorrelation:
     from scipy.stats import norm, spearmanr  # noqa: PLC0415
 
     nodes = len(width)
-    if nodes < 4 or len(np.unique(width)) < 2 or len(np.unique(error)) < 2:
+    if nodes < 4 or any(np.ptp(values) <= ROUNDING * values.max() for values in (width, error)):
         return RankCorrelation(nodes, None)
     found = spearmanr(width, error, alternative="greater")
     value = float(found.statistic)
