@@ -2,9 +2,9 @@
 
     python benchmarks/false_alarms.py [--graphs 200] [--shifts 50] [--parts random,planted,…]
 
-Parts: random (labels missing at random), planted (shifts of stated strength), graphs (two graphs),
-intervals (calibrated intervals), widths (width against error), time. Rates carry 95 % intervals
-(Wilson).
+Parts: random (labels missing at random), planted (shifts of stated strength), strength (of a shift
+of one column, rising), graphs (two graphs), intervals (calibrated intervals), widths (width against
+error), time. Rates carry 95 % intervals (Wilson).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from functools import partial
 
 import numpy as np
 import torch
@@ -20,7 +21,18 @@ from scipy.stats import binomtest, norm
 from threadpoolctl import threadpool_limits
 from torch_geometric.data import Data
 
-from alarm_graphs import PLANTED, RANDOM, TWO_GRAPHS, TWO_SHIFTED, ba, communities, er, grid, real
+from alarm_graphs import (
+    PLANTED,
+    RANDOM,
+    TWO_GRAPHS,
+    TWO_SHIFTED,
+    ba,
+    communities,
+    er,
+    grid,
+    moved,
+    real,
+)
 from qpignn import Intervals, diagnose, split_nodes
 from qpignn.data.structure import adjacency
 from qpignn.diagnostics.findings import width_findings
@@ -29,6 +41,7 @@ from qpignn.diagnostics.two_sample import Shift
 from qpignn.diagnostics.width_error import distinct_widths, rank_correlation
 
 LEVELS = (0.5, 0.8, 0.9)
+STRENGTHS = (0.2, 0.3, 0.4, 0.5, 0.7, 1.0)
 
 
 def share(count: int, of: int) -> str:
@@ -54,6 +67,19 @@ def shifts(kinds: dict[str, Callable[[np.random.Generator], Data]], runs: int) -
     table(("graphs", "warnings", "p < 0.02", "median AUC"), ("---",) * 4)
     for name, draw in kinds.items():
         table((name, *judge(lambda rng, draw=draw: label_shift(draw(rng)), runs)))
+
+
+def strength(runs: int) -> None:
+    table(("mean of one column higher by", *(f"{by:g}" for by in STRENGTHS)))
+    table(("---",) * (1 + len(STRENGTHS)))
+    for nodes, columns in ((60, 5), (600, 5), (600, 300), (600, 2000), (4000, 5)):
+        counts = []
+        for by in STRENGTHS:
+            draw = moved(partial(er, nodes=nodes, columns=columns), by)
+            found = [label_shift(draw(np.random.default_rng([run, 19]))) for run in range(runs)]
+            counts.append(sum(one is not None and one.found for one in found))
+        cells = (f"{count} of {runs}" for count in counts)
+        table((f"{nodes:,} nodes, {columns:,} columns", *cells))
 
 
 def two_graphs(alike: int, shifted: int) -> None:
@@ -162,11 +188,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--graphs", type=int, default=200)
     parser.add_argument("--shifts", type=int, default=50)
-    parser.add_argument("--parts", default="random,planted,graphs,intervals,widths,time")
+    parser.add_argument("--parts", default="random,planted,strength,graphs,intervals,widths,time")
     options = parser.parse_args()
     parts = {
         "random": lambda: shifts(RANDOM, options.graphs),
         "planted": lambda: shifts(PLANTED, options.shifts),
+        "strength": lambda: strength(options.shifts),
         "graphs": lambda: two_graphs(options.graphs, options.shifts),
         "intervals": lambda: intervals(options.graphs),
         "widths": lambda: widths(10 * options.graphs),
