@@ -16,13 +16,13 @@ Run = Callable[..., Any]
 
 
 def counties(nodes: int = 160, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Two rings; a target that follows two features, blank on a fifth of the first ring."""
+    """Two rings; a target that follows two features, blank on a fifth of them at random."""
     rng = np.random.default_rng(seed)
     size, slope = rng.normal(size=(2, nodes))
     ids = [f"{1000 + 2 * i}" for i in range(nodes)]
     rate = 3 + size + 0.5 * slope + 0.2 * rng.normal(size=nodes)
     table = pd.DataFrame({"FIPS": ids, "size": size, "slope": slope, "rate": rate})
-    table.loc[::5, "rate"] = np.nan
+    table.loc[rng.permutation(nodes)[: nodes // 5], "rate"] = np.nan
     half = nodes // 2
     following = [*range(1, half), 0, *range(half + 1, nodes), half]
     return table, pd.DataFrame({"from": ids, "to": [ids[i] for i in following]})

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from qpignn import QpiGNN, diagnose, from_frames, make_method, split_nodes
+from qpignn import Conformal, QpiGNN, diagnose, from_frames, make_method, split_nodes
 from qpignn.diagnostics.diagnosis import Diagnosis
 from qpignn.errors import ArrayError, SettingError
 from qpignn.files import finite
@@ -103,6 +103,57 @@ def test_widths_that_tell_nothing_are_said_to() -> None:
     assert first.error < last.error
     wrong = diagnose(data, Intervals(0 * telling, telling - 8, 8 - telling, 0.9))
     assert any("hardly tell" in finding.text for finding in wrong.findings)
+
+
+def test_diagnose_prefit_widths_equal_up_to_rounding_say_nothing_of_errors() -> None:
+    data, _ = blocks()
+
+    def net(x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+        return 1000 * x[:, 0]  # large predictions have large errors, and are rounded more
+
+    model = Conformal.prefit(net, data, ~data.test_mask, score="absolute")
+    assert len(np.unique(model.predict_interval(data).width)) > 1
+    found = model.diagnose(data)
+    (width,) = [one for one in found.findings if one.kind == "width"]
+    assert (width.severity, "equally wide" in width.text) == ("note", True)
+    assert "width" not in [division.name for division in found.divisions]
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 5])
+def test_diagnose_a_few_held_out_nodes_are_nothing_good(nodes: int) -> None:
+    data, _ = blocks()
+    data.test_mask[data.test_mask.nonzero()[nodes:]] = False
+    others = [same_width(data, 1.0, 0.5)]
+    widths = np.random.default_rng(0).uniform(20, 30, 600)
+    for intervals in (
+        same_width(data, 20.0),
+        Intervals(0 * widths, -widths, widths, 0.9),
+        same_width(data, 1e-9),
+    ):
+        found = diagnose(data, intervals, others)
+        assert {one.severity for one in found.findings} == {"note"}, str(found)
+
+
+def test_diagnose_few_unlabelled_nodes_cannot_be_compared() -> None:
+    data, _ = blocks()
+    data.y[(~data.test_mask).nonzero()[:3]] = torch.nan
+    (found,) = [
+        one for one in diagnose(data, same_width(data, 3.0)).findings if one.kind == "shift"
+    ]
+    assert found.severity == "note"
+    assert "the 3 unlabelled look like the 597 labelled ones" in found.text
+
+
+def test_diagnose_one_bound_is_called_a_bound() -> None:
+    data, _ = blocks()
+    infinite = np.full(600, np.inf)
+    for intervals, bound in (
+        (Intervals(np.zeros(600), -infinite, np.full(600, 2.0), 0.9), "upper bound"),
+        (Intervals(np.zeros(600), np.full(600, -2.0), infinite, 0.9), "lower bound"),
+    ):
+        found = diagnose(data, intervals)
+        assert bound in str(found)
+        assert "interval" not in str(found)
 
 
 def test_a_column_of_the_users() -> None:
@@ -238,7 +289,7 @@ def test_diagnose_bound_cut_at_a_limit_has_no_widths() -> None:
     assert (found.side, found.errors) == ("upper", [])
     assert "width" not in [division.name for division in found.divisions]
     assert "width" not in str(found)
-    assert "looser bounds than needed" in str(found)
+    assert "the bounds are higher than needed" in str(found)
 
 
 def test_diagnose_one_sided_counts_nodes_without_their_bound() -> None:

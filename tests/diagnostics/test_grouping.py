@@ -36,6 +36,14 @@ def test_nodes_without_a_number_stand_alone() -> None:
     assert found.who[-1] == "lonely"
 
 
+def test_by_number_values_equal_up_to_rounding_are_one_group() -> None:
+    values = 0.1 + 1e-16 * np.arange(100)
+    assert len(np.unique(values)) > 1
+    found = by_number("prediction", values, np.ones(100, dtype=bool), "{}")
+    assert len(found.labels) == 1
+    assert (found.member == 0).all()
+
+
 def test_many_words_are_put_together() -> None:
     words = [f"w{i:02d}" for i in range(20) for _ in range(20 - i)] + ["unseen"]
     judged = np.arange(len(words)) < len(words) - 1

@@ -1,73 +1,260 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
+import pytest
 import torch
 from torch_geometric.data import Data
 
-from qpignn.diagnostics.shift import FEWEST, label_shift
+from qpignn.diagnostics.shift import MOST, graph_shift, label_shift
+from qpignn.diagnostics.two_sample import FEWEST
+from qpignn.errors import ArrayError, GraphError
+
+Rng = np.random.Generator
 
 
-def graph(nodes: int = 400, seed: int = 0) -> Data:
-    rng = np.random.default_rng(seed)
-    edges = rng.integers(0, nodes, (2, 4 * nodes))
-    both = torch.from_numpy(np.concatenate([edges, edges[::-1]], axis=1))
-    x = torch.from_numpy(rng.normal(size=(nodes, 3))).float()
-    y = torch.from_numpy(rng.normal(size=nodes))
-    return Data(x=x, y=y, edge_index=both, feature_names=["age", "rent", "noise"])
+def joined(ends: np.ndarray) -> torch.Tensor:
+    return torch.from_numpy(np.concatenate([ends, ends[::-1]], axis=1))
 
 
-def test_labels_given_by_chance_are_no_shift() -> None:
-    found = []
-    for seed in range(10):
-        data = graph(seed=seed)
-        data.y[torch.from_numpy(np.random.default_rng(seed).permutation(400)[:150])] = torch.nan
-        shift = label_shift(data)
+def graph(rng: Rng, nodes: int = 400, columns: int = 3) -> Data:
+    return Data(
+        x=torch.from_numpy(rng.normal(size=(nodes, columns))).float(),
+        y=torch.zeros(nodes, dtype=torch.float64),
+        edge_index=joined(rng.integers(0, nodes, (2, 4 * nodes))),
+        feature_names=["age", "rent", "noise"] if columns == 3 else None,
+    )
+
+
+def chain(rng: Rng, nodes: int = 400) -> Data:
+    data = graph(rng, nodes)
+    data.edge_index = joined(np.stack([np.arange(nodes - 1), np.arange(1, nodes)]))
+    return data
+
+
+def cliques(rng: Rng) -> Data:
+    """Forty cliques of ten nodes whose features are alike inside a clique."""
+    ends = np.array(
+        [(10 * c + i, 10 * c + j) for c in range(40) for i in range(10) for j in range(i)]
+    )
+    data = graph(rng)
+    data.edge_index = joined(ends.T)
+    data.x += 3 * torch.from_numpy(rng.normal(size=(40, 3))).float().repeat_interleave(10, dim=0)
+    return data
+
+
+def wide(rng: Rng) -> Data:
+    return graph(rng, 300, 300)
+
+
+def hide(data: Data, chance: float | np.ndarray, rng: Rng) -> Data:
+    data.y[torch.from_numpy(rng.random(len(data.y)) < chance)] = torch.nan
+    return data
+
+
+@pytest.mark.parametrize("make", [graph, chain, cliques, wide])
+def test_label_shift_labels_missing_at_random_seldom_warn(make: Callable[[Rng], Data]) -> None:
+    warnings = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        shift = label_shift(hide(make(rng), 0.4, rng))
         assert shift is not None
-        assert (shift.labelled, shift.unlabelled) == (250, 150)
-        found.append(shift.found)
-    assert sum(found) <= 1
+        warnings += shift.significant
+    assert warnings <= 4  # more have a chance of 0.1 % at the nominal rate of 2 %
 
 
-def test_labels_on_one_kind_of_node_are_found_and_named() -> None:
-    data = graph()
+def test_label_shift_labels_on_one_kind_of_node_are_found_and_named() -> None:
+    data = graph(np.random.default_rng(0))
     data.y[data.x[:, 1] > 0.3] = torch.nan
     shift = label_shift(data)
     assert shift is not None
     assert shift.found
     assert shift.auc > 0.95
     assert shift.columns[0][0] == "rent"
+    assert shift.compared == int((data.x[:, 1] > 0.3).sum())
+    assert shift.reference + shift.compared == 400
 
 
-def test_labels_in_one_corner_of_the_graph_are_found() -> None:
-    nodes = 400
-    chain = torch.arange(nodes - 1)
-    edges = torch.stack([torch.cat([chain, chain + 1]), torch.cat([chain + 1, chain])])
-    data = graph(nodes)
-    data.edge_index = edges
-    data.y[nodes // 2 :] = torch.nan
+def test_label_shift_labels_in_one_half_of_a_chain_are_found() -> None:
+    data = chain(np.random.default_rng(0))
+    data.y[200:] = torch.nan
     shift = label_shift(data)
     assert shift is not None
     assert shift.found
-    assert shift.columns[0][0] == "share of labelled neighbours"
+    assert shift.columns[0] == ("place in the graph", pytest.approx(1, abs=0.1))
 
 
-def test_too_few_of_a_kind_say_nothing() -> None:
-    data = graph()
+def test_label_shift_a_community_without_labels_is_named_after_its_hub() -> None:
+    rng = np.random.default_rng(0)
+    inside = [rng.integers(100 * c, 100 * (c + 1), (2, 800)) for c in range(4)]
+    data = graph(rng)
+    data.edge_index = joined(np.concatenate(inside, axis=1))
+    data.node_id = [f"n{i}" for i in range(400)]
+    hide(data, np.where(np.arange(400) < 100, 0.9, 0.3), rng)
+    shift = label_shift(data)
+    assert shift is not None
+    assert shift.found
+    around = [name for name, _ in shift.columns if name.startswith("community around n")]
+    assert int(around[0].removeprefix("community around n")) < 100
+
+
+def test_label_shift_hubs_without_labels_are_found_by_degree() -> None:
+    rng = np.random.default_rng(0)
+    data = graph(rng)
+    ends = np.stack([rng.integers(0, 400, 2000), (400 * rng.random(2000) ** 3).astype(int)])
+    data.edge_index = joined(ends)
+    degree = np.bincount(ends.ravel(), minlength=400)
+    hide(data, np.where(degree > np.median(degree), 0.7, 0.3), rng)
+    shift = label_shift(data)
+    assert shift is not None
+    assert shift.found
+    assert "degree" in [name for name, _ in shift.columns]
+
+
+def test_label_shift_neighbours_features_are_looked_at() -> None:
+    rng = np.random.default_rng(0)
+    data = graph(rng)
+    source, target = data.edge_index.numpy()
+    total = np.bincount(target, weights=data.x[:, 0].double().numpy()[source], minlength=400)
+    hide(data, np.where(total > 0, 0.75, 0.25), rng)
+    shift = label_shift(data)
+    assert shift is not None
+    assert shift.columns[0][0] == "neighbours' mean of age"
+
+
+def test_label_shift_coordinates_count_where_they_are_known() -> None:
+    rng = np.random.default_rng(0)
+    data = graph(rng)
+    data.pos = torch.from_numpy(rng.uniform(size=(400, 2)))
+    data.y[data.pos[:, 1] > 0.6] = torch.nan
+    shift = label_shift(data)
+    assert shift is not None
+    assert shift.columns[0][0] == "coordinate 2"
+    for places in (data.pos.clone().fill_(torch.nan), data.pos[:10], torch.zeros(400)):
+        data.pos = places
+        shift = label_shift(data)
+        assert shift is not None
+        assert not shift.found
+
+
+def test_label_shift_word_that_unlabelled_nodes_lack_is_named() -> None:
+    rng = np.random.default_rng(0)
+    data = graph(rng, 1000)
+    words = torch.from_numpy(rng.random((1000, 500)) < 0.02)
+    hide(data, 0.5, rng)
+    words[:, 77] = torch.from_numpy(rng.random(1000) < 0.08) & ~torch.isnan(data.y)
+    data.x, data.feature_names = words.float().to_sparse_csr(), None
+    shift = label_shift(data)
+    assert shift is not None
+    assert shift.significant
+    assert [name for name, _ in shift.columns] == ["feature 77"]
+
+
+def test_label_shift_number_of_sparse_features_is_compared() -> None:
+    rng = np.random.default_rng(0)
+    data = hide(graph(rng, 600), 0.5, rng)
+    chance = torch.where(torch.isnan(data.y), 0.03, 0.02)[:, None]  # no single word tells much
+    dense = (torch.from_numpy(rng.random((600, 400))) < chance).float()
+    data.x, data.feature_names = dense.to_sparse_csr(), None
+    shift = label_shift(data)
+    assert shift is not None
+    assert shift.columns[0][0] == "number of features"
+
+
+def test_label_shift_without_edges_compares_features() -> None:
+    rng = np.random.default_rng(0)
+    data = graph(rng)
+    data.edge_index = torch.empty((2, 0), dtype=torch.long)
+    shift = label_shift(hide(data, 0.5, rng))
+    assert shift is not None
+    assert not shift.found
+    data.y[:] = 0.0
+    data.y[data.x[:, 0] > 0] = torch.nan
+    shift = label_shift(data)
+    assert shift is not None
+    assert shift.columns[0][0] == "age"
+
+
+def test_label_shift_too_few_of_a_kind_are_not_compared() -> None:
+    data = graph(np.random.default_rng(0))
     data.y[: FEWEST - 1] = torch.nan
     assert label_shift(data) is None
     data.y[:FEWEST] = torch.nan
     assert label_shift(data) is not None
 
 
-def test_sparse_features_are_counted() -> None:
-    data = graph()
-    many = torch.arange(400) % 2 == 0
-    dense = torch.zeros(400, 30)
-    dense[many] = 1.0
-    dense[:, 0] = 1.0
-    data.x, data.feature_names = dense.to_sparse_csr(), None
-    data.y[many] = torch.nan
+def test_label_shift_counts_all_nodes_of_a_large_graph() -> None:
+    rng = np.random.default_rng(0)
+    data = hide(graph(rng, 3 * MOST), 0.5, rng)
+    data.x[torch.isnan(data.y), 0] += 0.5
     shift = label_shift(data)
     assert shift is not None
-    assert shift.columns[0][0] == "number of features"
-    assert shift.auc > 0.99
+    assert shift.found
+    assert (shift.reference + shift.compared, shift.compared) == (
+        3 * MOST,
+        int(torch.isnan(data.y).sum()),
+    )
+    assert label_shift(data) == shift
+
+
+def test_graph_shift_draws_of_one_population_seldom_differ() -> None:
+    warnings = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        shift = graph_shift(graph(rng), graph(rng, 250))
+        assert shift is not None
+        assert (shift.reference, shift.compared) == (400, 250)
+        warnings += shift.significant
+    assert warnings <= 4
+
+
+def test_graph_shift_column_and_degree_that_differ_are_named() -> None:
+    rng = np.random.default_rng(0)
+    first, second = graph(rng), graph(rng)
+    second.x[:, 2] += 1
+    shift = graph_shift(first, second)
+    assert shift is not None
+    assert shift.found
+    assert [name for name, _ in shift.columns] == ["noise"]
+    second = graph(rng)
+    second.edge_index = second.edge_index[:, ::4]
+    shift = graph_shift(first, second)
+    assert shift is not None
+    assert [name for name, _ in shift.columns] == ["degree"]
+
+
+def test_graph_shift_compares_labelled_nodes_of_the_fit_with_chosen_ones() -> None:
+    rng = np.random.default_rng(0)
+    first, second = graph(rng), graph(rng)
+    first.y[first.x[:, 0] > 0] = torch.nan  # labelled ones have a low age
+    chosen = second.x[:, 0] < 0
+    shift = graph_shift(first, second, chosen)
+    assert shift is not None
+    assert (shift.reference, shift.compared) == (int((first.x[:, 0] <= 0).sum()), int(chosen.sum()))
+    assert not shift.found
+    everyone = graph_shift(first, second)
+    assert everyone is not None
+    assert everyone.columns[0][0] == "age"
+
+
+def test_graph_shift_sparse_and_dense_features_can_be_compared() -> None:
+    rng = np.random.default_rng(0)
+    first, second = graph(rng), graph(rng)
+    for data in (first, second):
+        data.x, data.feature_names = (data.x > 1).float(), None
+    second.x[:, 1] = 0.0
+    first.x = first.x.to_sparse_csr()
+    shift = graph_shift(first, second)
+    assert shift is not None
+    assert "feature 1" in [name for name, _ in shift.columns]
+
+
+def test_graph_shift_too_few_nodes_are_not_compared_and_other_columns_refused() -> None:
+    rng = np.random.default_rng(0)
+    assert graph_shift(graph(rng), graph(rng, 15)) is None
+    with pytest.raises(GraphError, match="the 3 feature columns of the fit, got 5"):
+        graph_shift(graph(rng), graph(rng, columns=5))
+    for wrong in (np.ones(3, dtype=bool), np.arange(400)):
+        with pytest.raises(ArrayError, match="nodes: expected 400 booleans"):
+            graph_shift(graph(rng), graph(rng), wrong)

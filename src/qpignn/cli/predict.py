@@ -117,16 +117,17 @@ def _warnings(fit: Fit, data: Data, asked: Any) -> list[Finding]:
         asked: boolean, the nodes that get an interval.
     """
     from qpignn.data.doubts import doubts, lonely_nodes
-    from qpignn.data.graph import given_nodes
-    from qpignn.diagnostics.findings import Finding, shift_findings
+    from qpignn.data.graph import given_nodes, labelled
+    from qpignn.diagnostics.findings import Finding, graph_shift_findings, shift_findings
     from qpignn.diagnostics.shift import graph_shift, label_shift
 
     if data is fit.data:
         doubtful = doubts(data, given_nodes(data))
-        found = shift_findings(label_shift(data))
+        known = int(labelled(data).sum())
+        found = shift_findings(label_shift(data), known, data.x.shape[0] - known)
     else:
         doubtful = lonely_nodes(data, asked)
-        found = shift_findings(graph_shift(fit.data, data))
+        found = graph_shift_findings(graph_shift(fit.data, data, asked))
     if fit.data.x.shape[0] <= FEW:
         found += [one for one in fit.model.diagnose(fit.data).findings if one.kind != "shift"]
     else:

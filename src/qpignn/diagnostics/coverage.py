@@ -2,7 +2,7 @@
 
 Error bars are 95 % Wilson intervals. A group is called out only where an exact binomial test says
 that so few hits would be rare if the wanted coverage held, after Holm's correction for the number
-of groups looked at.
+of groups of at least ten nodes. All of them take the nodes as independent.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import binom, binomtest
 
-from qpignn.diagnostics.grouping import Grouping
+from qpignn.diagnostics.grouping import FEWEST, Grouping
 from qpignn.intervals import Floats
 
 Mask = npt.NDArray[np.bool_]
 RARE = 0.05  # chance below which a deviation is called one
 SMALL = 0.03  # a shortfall up to here is nothing to act on
+LARGE = 0.2  # a shortfall that a group must be able to show before it counts as checked
 
 
 def percent(share: float, digits: int | None = None) -> str:
@@ -63,6 +63,8 @@ class Coverage:
 
 def count_coverage(hits: Mask, level: float) -> Coverage:
     """Count covered nodes."""
+    from scipy.stats import binom, binomtest
+
     nodes, covered = len(hits), int(hits.sum())
     bar = binomtest(covered, nodes).proportion_ci(0.95, "wilson")
     return Coverage(
@@ -87,8 +89,8 @@ class Group:
         coverage: of the group's held-out nodes.
         width: their mean width; None for a one-sided result.
         bound: their mean bound; None for intervals with two bounds.
-        below: whether their coverage is short of the wanted one beyond chance, all groups
-            considered, and by enough to matter.
+        below: whether they are at least ten nodes whose coverage is short of the wanted one beyond
+            chance, all groups considered, and by enough to matter.
     """
 
     label: str
@@ -137,7 +139,9 @@ def divide(
         [judged & (grouping.member == i) for i in range(len(grouping.labels))] for grouping in kept
     ]
     counts = [[count_coverage(hits[nodes], level) for nodes in parts] for parts in insides]
-    below = iter(holm([found.too_few for parts in counts for found in parts]))
+    every = [found for parts in counts for found in parts]
+    rare = iter(holm([found.too_few for found in every if found.nodes >= FEWEST]))
+    below = iter([found.nodes >= FEWEST and next(rare) and found.short for found in every])
     return [
         Division(
             grouping.name,
@@ -149,7 +153,7 @@ def divide(
                     coverage=found,
                     width=None if width is None else float(width[nodes].mean()),
                     bound=None if bound is None else float(bound[nodes].mean()),
-                    below=next(below) and found.short,
+                    below=next(below),
                 )
                 for label, who, found, nodes in zip(
                     grouping.labels, grouping.who, parts, inside, strict=True
@@ -158,6 +162,20 @@ def divide(
         )
         for grouping, parts, inside in zip(kept, counts, insides, strict=True)
     ]
+
+
+def can_show_shortfall(nodes: int, level: float, rate: float) -> bool:
+    """Whether a coverage of 20 points below the wanted level would be called out.
+
+    Args:
+        nodes: how many there are in the group.
+        level: the wanted coverage.
+        rate: of false alarms that the group's test is allowed.
+    """
+    from scipy.stats import binom
+
+    covered = np.floor(nodes * max(level - LARGE, level / 2))
+    return bool(binom.cdf(covered, nodes, level) <= rate)
 
 
 def holm(chances: Sequence[float]) -> list[bool]:

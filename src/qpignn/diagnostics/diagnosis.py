@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import spearmanr
 
 from qpignn.data.graph import check_graph, given_nodes, labelled, test_nodes
 from qpignn.data.matrix import is_sparse
-from qpignn.data.structure import neighbour_gap
+from qpignn.data.structure import Whole, communities, neighbour_gap
 from qpignn.diagnostics.coverage import Coverage, Division, Mask, count_coverage, divide
 from qpignn.diagnostics.findings import (
     Finding,
     by_severity,
-    error_findings,
     group_findings,
     level_findings,
     miss_findings,
@@ -30,6 +28,7 @@ from qpignn.diagnostics.findings import (
     shift_findings,
     size_findings,
     unbounded_findings,
+    width_findings,
 )
 from qpignn.diagnostics.grouping import (
     Grouping,
@@ -39,23 +38,21 @@ from qpignn.diagnostics.grouping import (
     by_distance,
     by_number,
 )
-from qpignn.diagnostics.shift import Shift, label_shift
+from qpignn.diagnostics.shift import label_shift
+from qpignn.diagnostics.two_sample import Shift
+from qpignn.diagnostics.width_error import (
+    ErrorBin,
+    distinct_widths,
+    error_bins,
+    rank_correlation,
+)
 from qpignn.errors import ArrayError, SettingError, listed
 from qpignn.intervals import Floats, Intervals, covers
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-BINS = 8  # of widths, to set errors beside
-
-
-@dataclass(frozen=True)
-class ErrorBin:
-    """Nodes of similar width: their mean width, and how far off their predictions are."""
-
-    nodes: int
-    width: float
-    error: float
+WIDTH_GROUP = "nodes with an interval of width {}"
 
 
 @dataclass(frozen=True)
@@ -71,7 +68,7 @@ class Diagnosis:
         unbounded: intervals of any node without an end they should have.
         below, above: held-out targets that lie under, and over, their interval.
         errors: width beside actual error.
-        shift: labelled against unlabelled nodes; None where there are too few of either.
+        shift: unlabelled compared with labelled nodes; None where there are too few of either.
         findings: sentences, the most serious first.
     """
 
@@ -141,34 +138,39 @@ def diagnose(
             )
     columns = _columns(data, by)
     judged, given = test_nodes(data).numpy(), given_nodes(data).numpy()
-    level, shift = intervals.confidence_level, label_shift(data)
+    level, known = intervals.confidence_level, int(labelled(data).sum())
+    community = communities(data) if judged.any() else None  # else only where it is needed
+    shift = label_shift(data, community=community)
     side, unbounded = intervals.side, _unbounded(intervals)
     findings = [
-        *shift_findings(shift),
+        *shift_findings(shift, known, len(intervals) - known),
         *size_findings(calibration_nodes, level),
         *unbounded_findings(unbounded, len(intervals), side),
     ]
     if not judged.any():
         text = "no nodes were held out, so nothing is known of the coverage on unseen nodes"
         findings.append(Finding("coverage", "note", text))
-        told = by_severity(findings)
-        return Diagnosis(level, None, [], [], side, unbounded, 0, 0, [], shift, told)
+        ordered = by_severity(findings)
+        return Diagnosis(level, None, [], [], side, unbounded, 0, 0, [], shift, ordered)
     y = data.y.double().numpy()
     hits, below, above = _hits(intervals, y), y < intervals.lower, y > intervals.upper
     overall = count_coverage(hits[judged], level)
     curve = {found.confidence_level: found for found in (*others, intervals)}
     levels = [count_coverage(_hits(curve[wanted], y)[judged], wanted) for wanted in sorted(curve)]
-    groupings = _groupings(data, intervals, judged, given, columns)
-    width = intervals.width if side == "both" else None
+    width = distinct_widths(intervals) if side == "both" else None
+    groupings = _groupings(
+        data, intervals, judged, given, width=width, community=community, columns=columns
+    )
     divisions = divide(groupings, hits, width, judged, level, bound=intervals.bound)
     misses = int(below[judged].sum()), int(above[judged].sum())
-    errors, rank = _errors(intervals.select(judged), y[judged])
+    error = np.abs(y - intervals.prediction)[judged]
+    errors = [] if width is None else error_bins(width[judged], error)
     findings += [
         *overall_findings(overall, side),
         *level_findings(levels, level),
         *group_findings(divisions, level),
         *miss_findings(*misses, side),
-        *(error_findings(rank) if errors else []),
+        *([] if width is None else _width_findings(width[judged], error)),
     ]
     return Diagnosis(
         confidence_level=level,
@@ -183,6 +185,11 @@ def diagnose(
         shift=shift,
         findings=by_severity(findings),
     )
+
+
+def _width_findings(width: Floats, error: Floats) -> list[Finding]:
+    """Say whether wider intervals go with larger errors; nothing where a width is infinite."""
+    return width_findings(rank_correlation(width, error)) if np.isfinite(width).all() else []
 
 
 def _unbounded(intervals: Intervals) -> int:
@@ -235,13 +242,20 @@ def _refuse_target(data: Data, name: str, values: Any) -> None:
 
 
 def _groupings(
-    data: Data, intervals: Intervals, judged: Mask, given: Mask, columns: Mapping[str, Any]
+    data: Data,
+    intervals: Intervals,
+    judged: Mask,
+    given: Mask,
+    *,
+    width: Floats | None,
+    community: Whole | None,
+    columns: Mapping[str, Any],
 ) -> list[Grouping]:
     y = data.y.double().numpy()
     unlike = neighbour_gap(data, intervals.prediction, np.where(given, y, np.nan))
     return [
         by_degree(data, judged),
-        by_community(data, judged),
+        by_community(data, judged, community),
         by_distance(data, given, judged),
         by_number(
             "homophily",
@@ -251,26 +265,6 @@ def _groupings(
             without=("no known neighbour", "nodes without a known neighbour"),
         ),
         by_number("prediction", intervals.prediction, judged, "nodes with a prediction of {}"),
-        *(
-            [by_number("width", intervals.width, judged, "nodes with an interval of width {}")]
-            if intervals.side == "both"
-            else []
-        ),
+        *([] if width is None else [by_number("width", width, judged, WIDTH_GROUP)]),
         *(by_column(name, values, judged) for name, values in columns.items()),
     ]
-
-
-def _errors(found: Intervals, y: Floats) -> tuple[list[ErrorBin], float | None]:
-    """Return errors by rising width, and the rank correlation of the two.
-
-    A one-sided result has no widths.
-    """
-    off, width = np.abs(y - found.prediction), found.width
-    if found.side != "both" or not np.isfinite(width).all():
-        return [], None
-    order = np.argsort(width, kind="stable")
-    parts = np.array_split(order, min(BINS, max(1, len(order) // 5)))
-    bins = [ErrorBin(len(p), float(width[p].mean()), float(off[p].mean())) for p in parts]
-    if len(y) < 3 or len(np.unique(width)) < 2 or len(np.unique(off)) < 2:
-        return bins, None
-    return bins, float(spearmanr(width, off).statistic)

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from qpignn.data.graph import node_ids
-from qpignn.data.structure import UNREACHED, communities, degrees, distances
+from qpignn.data.structure import UNREACHED, Whole, communities, degrees, distances
 from qpignn.errors import ArrayError, SettingError
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ MOST = 12  # groups a page can show; the others are put together
 FEWEST = 10  # judged nodes a community needs to stand alone, and a group to be named
 FIFTHS = (0.2, 0.4, 0.6, 0.8)
 DEGREE_SHARES = (0.25, 0.5, 0.75, 0.9)
+ROUNDING = 1e-9  # numbers whose range is smaller than this, relative to their size, are equal
 FEW_VALUES = 6  # a number with so few different values is taken as a word
 
 
@@ -54,7 +55,7 @@ def by_number(
     shares: Sequence[float] = FIFTHS,
     without: tuple[str, str] = ("unknown", "nodes for which it is unknown"),
 ) -> Grouping:
-    """Divide by a number, at quantiles of the judged nodes.
+    """Divide by a number, at quantiles of the judged nodes; not where only rounding differs.
 
     Args:
         name, values: what to divide by.
@@ -67,7 +68,8 @@ def by_number(
     known = np.isfinite(numbers)
     seen = numbers[judged & known]
     show = _shown_numbers(numbers[known])
-    edges = np.unique(np.quantile(seen, shares)) if len(seen) else np.empty(0)
+    differ = len(seen) > 0 and np.ptp(seen) > ROUNDING * np.abs(seen).max()
+    edges = np.unique(np.quantile(seen, shares)) if differ else np.empty(0)
     bins = np.searchsorted(edges, numbers, side="left")
     labels: list[str] = []
     member = np.full(len(numbers), -1)
@@ -160,9 +162,15 @@ def by_distance(data: Data, given: Mask, judged: Mask) -> Grouping:
     return _present(Grouping("distance", labels, who, member), judged)
 
 
-def by_community(data: Data, judged: Mask) -> Grouping:
-    """Divide by densely joined parts, each named after its best connected node."""
-    label = communities(data)
+def by_community(data: Data, judged: Mask, label: Whole | None = None) -> Grouping:
+    """Divide by densely joined parts, each named after its best connected node.
+
+    Args:
+        data: the graph.
+        judged: the nodes that count.
+        label: the community of each node, where it is known already.
+    """
+    label = communities(data) if label is None else label
     counts = np.bincount(label[judged], minlength=label.max() + 1)
     order = np.argsort(-counts, kind="stable")
     large = [int(i) for i in order if counts[i] >= FEWEST][:MOST]

@@ -1,110 +1,235 @@
-"""Whether the nodes without a target look like those with one.
+"""Whether the nodes to predict look like those the intervals were judged on.
 
-What was measured on held-out labelled nodes carries over to the others only as far as they are of
-one kind. A classifier that is shown features and place in the graph, and can tell the two apart on
-nodes it was not trained on, says that they are not.
+What was measured on labelled nodes carries over to others only as far as they are of one kind. Two
+sets of nodes are compared by their features and their place in the graph, never by anything that
+depends on which nodes are labelled: then, if labels are missing at random, every choice of labelled
+nodes is equally likely, and the test of :func:`qpignn.diagnostics.two_sample.compare_rows` keeps
+its nominal rate of false alarms.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from scipy.stats import ks_2samp
-from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import StratifiedKFold, cross_val_predict
-from threadpoolctl import threadpool_limits
-from torch_geometric.data import Data
 
-from qpignn.data.graph import labelled
-from qpignn.data.matrix import is_sparse
-from qpignn.data.structure import adjacency, degrees
+from qpignn.data.graph import labelled, node_ids
+from qpignn.data.matrix import is_sparse, to_scipy
+from qpignn.data.structure import Whole, adjacency, communities, degrees
+from qpignn.diagnostics.coverage import Mask
+from qpignn.diagnostics.sequential_test import COLUMNS, Smoother
+from qpignn.diagnostics.two_sample import FEWEST, Shift, compare_rows
+from qpignn.errors import ArrayError, GraphError
+from qpignn.intervals import Floats
 from qpignn.randomness import numpy_rng
 
-FEWEST = 20  # nodes of each kind, below which nothing can be said
-MOST = 2_000  # nodes of each kind the classifier is shown
-COLUMNS = 50  # columns it is shown
-NOTABLE = 0.6  # area under the curve from which a difference is worth a warning
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+MOST = 2_000  # nodes of each set that are looked at
+PAIRED = 20  # dense features that are compared two by two, at most
+STEPS, DECAY = 10, 0.8  # how far along the edges labels are smoothed
+Columns = list[tuple[str, npt.NDArray[Any]]]
 
 
-@dataclass(frozen=True)
-class Shift:
-    """How well labelled and unlabelled nodes can be told apart.
+def label_shift(data: Data, seed: int = 0, *, community: Whole | None = None) -> Shift | None:
+    """Compare the nodes without a target with those that have one.
 
-    Attributes:
-        labelled, unlabelled: how many there are of each.
-        auc: chance that the classifier ranks an unlabelled node above a labelled one; 0.5 = alike.
-        error: standard error of ``auc``.
-        columns: what differs most, with the largest gap between the two distributions (0 to 1).
+    The null hypothesis is that labels are missing completely at random, given features and edges.
+    Shown to the test are the features (dense ones of at most 20 columns also two by two), the
+    neighbours' mean features (dense ones of at most 50 columns), the degree, the Louvain community,
+    coordinates (``pos``) and, for sparse features, their number; another test asks whether nodes
+    near unlabelled ones are rather unlabelled too.
+
+    Args:
+        data: the graph.
+        seed: decides which nodes are looked at (2,000 of each kind), blocks and relabellings.
+        community: the community of each node, where it is known already.
+
+    Returns:
+        The comparison, or None where fewer than 20 nodes are labelled or unlabelled.
     """
-
-    labelled: int
-    unlabelled: int
-    auc: float
-    error: float
-    columns: list[tuple[str, float]]
-
-    @property
-    def found(self) -> bool:
-        """Whether the two kinds differ, clearly beyond chance."""
-        return self.auc >= NOTABLE and self.auc - 2 * self.error > 0.5
-
-
-def label_shift(data: Data, seed: int = 0) -> Shift | None:
-    """Compare nodes with and without a target; None where one kind has too few nodes."""
     known = labelled(data).numpy()
     if min(known.sum(), (~known).sum()) < FEWEST:
         return None
     rng = numpy_rng(seed, "shift")
-    chosen = np.concatenate([_some(np.flatnonzero(kind), rng) for kind in (known, ~known)])
-    absent = ~known[chosen]
-    names, table = _described(data, known, chosen)
-    gaps = [float(ks_2samp(column[absent], column[~absent]).statistic) for column in table.T]
-    first = np.argsort(gaps)[::-1][:COLUMNS]
-    folds = StratifiedKFold(5, shuffle=True, random_state=seed)
-    classifier = HistGradientBoostingClassifier(max_iter=50, random_state=seed)
-    with threadpool_limits(1):  # threads fight over so small a table
-        told = cross_val_predict(
-            classifier, table[:, first], absent, cv=folds, method="predict_proba"
+    nodes = [_sampled(kind, rng) for kind in (known, ~known)]
+    both = np.concatenate(nodes)
+    label = communities(data) if community is None else community
+    sparse = is_sparse(data.x)
+    columns = [("degree", degrees(data)[both])]
+    columns += _feature_counts(data, both) if sparse else _neighbour_columns(data, both)
+    columns += _place_columns(data, both, label)
+    names, table = _table(data, both, sparse, columns)
+    first = len(nodes[0])
+    smooth = _smoother(data, both)
+    shift = compare_rows(
+        table[:first], table[first:], names, rng, paired=_paired(data, sparse), smooth=smooth
+    )
+    return shift and replace(shift, reference=int(known.sum()), compared=int((~known).sum()))
+
+
+def graph_shift(fit_data: Data, other_data: Data, nodes: Any = None, seed: int = 0) -> Shift | None:
+    """Compare the nodes of another graph with the labelled nodes of the graph of a fit.
+
+    Shown to the test are the features, the degree (each edge counted at one of its two ends, chosen
+    at random) and, for sparse features, their number. The nominal rate of false alarms holds for
+    nodes that are independent of each other: neighbours' means and communities are therefore left
+    out. Where features of neighbours depend on each other, two graphs differ more often than the
+    p-value says.
+
+    Args:
+        fit_data: the graph of the fit.
+        other_data: the graph to predict on, with the same feature columns.
+        nodes: mask of the nodes of ``other_data`` to compare; default all.
+        seed: decides which nodes are looked at (2,000 of each graph), blocks and relabellings.
+
+    Returns:
+        The comparison, or None where there are fewer than 20 nodes to compare on either side.
+
+    Raises:
+        GraphError: where the two graphs have different numbers of feature columns.
+        ArrayError: where ``nodes`` is no mask of the other graph's nodes.
+    """
+    widths = fit_data.x.shape[1], other_data.x.shape[1]
+    if widths[0] != widths[1]:
+        raise GraphError(
+            f"expected a graph with the {widths[0]} feature columns of the fit, got {widths[1]}; "
+            f"give it the same columns"
         )
-    auc = float(roc_auc_score(absent, told[:, 1]))
-    shown = [(names[i], gaps[i]) for i in first[:3]]
-    error = _auc_error(auc, int(absent.sum()), int((~absent).sum()))
-    return Shift(int(known.sum()), int((~known).sum()), auc, error, shown)
+    known = labelled(fit_data).numpy()
+    count = other_data.x.shape[0]
+    chosen = np.ones(count, dtype=bool) if nodes is None else np.asarray(nodes)
+    if chosen.shape != (count,) or chosen.dtype != np.bool_:
+        raise ArrayError(
+            f"nodes: expected {count} booleans, one per node of the other graph, got shape "
+            f"{chosen.shape} of {chosen.dtype}"
+        )
+    if min(known.sum(), chosen.sum()) < FEWEST:
+        return None
+    rng = numpy_rng(seed, "shift")
+    sparse = is_sparse(fit_data.x) or is_sparse(other_data.x)
+    tables = []
+    for data, mask in ((fit_data, known), (other_data, chosen)):
+        sample = _sampled(mask, rng)
+        columns = [("degree", _half_degrees(data, rng)[sample])]
+        columns += _feature_counts(data, sample) if sparse else []
+        tables.append(_table(data, sample, sparse, columns))
+    (names, reference), (_, compared) = tables
+    shift = compare_rows(reference, compared, names, rng, paired=_paired(fit_data, sparse))
+    return shift and replace(shift, reference=int(known.sum()), compared=int(chosen.sum()))
 
 
-def _some(nodes: npt.NDArray[np.int64], rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    return nodes if len(nodes) <= MOST else rng.choice(nodes, MOST, replace=False)
+def _sampled(mask: Mask, rng: np.random.Generator) -> Whole:
+    nodes = np.flatnonzero(mask)
+    return nodes if len(nodes) <= MOST else np.sort(rng.choice(nodes, MOST, replace=False))
 
 
-def _described(
-    data: Data, known: npt.NDArray[np.bool_], nodes: npt.NDArray[np.int64]
-) -> tuple[list[str], npt.NDArray[np.float64]]:
-    """Return what the classifier sees: features, degree, and how many neighbours are labelled."""
+def _paired(data: Data, sparse: bool) -> int:
+    columns = int(data.x.shape[1])
+    return columns if not sparse and columns <= PAIRED else 0
+
+
+def _feature_names(data: Data) -> list[str]:
+    names = data.get("feature_names")
+    return list(names or (f"feature {i}" for i in range(data.x.shape[1])))
+
+
+def _smoother(data: Data, nodes: Whole) -> Smoother:
+    """Return how labels of some nodes are spread along the edges, with less weight from afar."""
+    links = adjacency(data)
+    links = links.maximum(links.T)
+    scale = 1 / np.sqrt(np.maximum(np.asarray(links.sum(axis=1)).ravel(), 1))
+
+    def smooth(labels: Floats) -> Floats:
+        start = np.zeros(data.x.shape[0])
+        start[nodes] = labels
+        spread = start
+        for _ in range(STEPS):
+            spread = start + DECAY * scale * (links @ (scale * spread))
+        scores: Floats = spread[nodes]
+        return scores
+
+    return smooth
+
+
+def _table(data: Data, nodes: Whole, sparse: bool, columns: Columns) -> tuple[list[str], Any]:
+    """Return the features of some nodes and further columns, with their names."""
+    import scipy.sparse as sp
+
+    names = [*_feature_names(data), *(name for name, _ in columns)]
+    further = np.column_stack([column for _, column in columns])
+    if not sparse:
+        return names, np.column_stack([_dense_rows(data, nodes), further])
+    rows = to_scipy(data.x)[nodes] if is_sparse(data.x) else _dense_rows(data, nodes)
+    return names, sp.hstack([sp.csr_matrix(rows), sp.csr_matrix(further)]).tocsr()
+
+
+def _dense_rows(data: Data, nodes: Whole) -> Floats:
+    rows: Floats = data.x[torch.from_numpy(nodes)].double().numpy()
+    return rows
+
+
+def _feature_counts(data: Data, nodes: Whole) -> Columns:
     if is_sparse(data.x):
-        starts = data.x.crow_indices().numpy()
-        names, features = ["number of features"], np.diff(starts)[nodes, None]
+        counts = np.diff(data.x.crow_indices().numpy())[nodes]
     else:
-        found = data.get("feature_names")
-        names = list(found or (f"feature {i}" for i in range(data.x.shape[1])))
-        features = data.x[torch.from_numpy(nodes)].double().numpy()
-    degree = degrees(data)[nodes].astype(np.float64)
-    told = (adjacency(data) @ known.astype(np.float64))[nodes]
-    share = np.divide(told, degree, out=np.full(len(degree), -1.0), where=degree > 0)
-    table = np.column_stack([features, degree, share])
-    return [*names, "degree", "share of labelled neighbours"], table
+        counts = np.count_nonzero(_dense_rows(data, nodes), axis=1)
+    return [("number of features", counts)]
 
 
-def _auc_error(auc: float, ones: int, zeros: int) -> float:
-    """Standard error by Hanley and McNeil's formula."""
-    q1, q2 = auc / (2 - auc), 2 * auc**2 / (1 + auc)
-    spread = auc * (1 - auc) + (ones - 1) * (q1 - auc**2) + (zeros - 1) * (q2 - auc**2)
-    return float(np.sqrt(max(spread, 0) / (ones * zeros)))
+def _half_degrees(data: Data, rng: np.random.Generator) -> Whole:
+    """Count each edge at one of its two ends, chosen at random.
+
+    Degrees of two nodes depend on each other through the edge between them; these counts do not.
+    """
+    coin = rng.random(data.x.shape[0]) < 0.5
+    source, target = data.edge_index.numpy()
+    here = (coin[source] ^ coin[target]) == (target > source)
+    counts: Whole = np.bincount(target[here], minlength=len(coin))
+    return counts
 
 
-def graph_shift(fitted: Data, other: Data) -> Shift | None:
-    """Placeholder."""
-    return None
+def _neighbour_columns(data: Data, nodes: Whole) -> Columns:
+    if data.x.shape[1] > COLUMNS:
+        return []
+    names = (f"neighbours' mean of {name}" for name in _feature_names(data))
+    return list(zip(names, _neighbour_means(data, nodes).T, strict=True))
+
+
+def _neighbour_means(data: Data, nodes: Whole) -> Floats:
+    """Return the mean features of the neighbours; where there are none, those of all others."""
+    import scipy.sparse as sp
+
+    place = np.full(data.x.shape[0], -1)
+    place[nodes] = np.arange(len(nodes))
+    source, target = data.edge_index.numpy()
+    inside = place[target] >= 0
+    used, column = np.unique(source[inside], return_inverse=True)
+    ends = (place[target[inside]], column)
+    links = sp.csr_matrix((np.ones(len(column)), ends), shape=(len(nodes), len(used)))
+    count = np.asarray(links.sum(axis=1))  # (nodes, 1)
+    means: Floats = (links @ _dense_rows(data, used)) / np.maximum(count, 1)
+    alone = count[:, 0] == 0
+    means[alone] = means[~alone].mean(axis=0) if not alone.all() else 0.0
+    return means
+
+
+def _place_columns(data: Data, nodes: Whole, community: Whole) -> Columns:
+    """Return coordinates, and for every larger community whether a node belongs to it."""
+    columns: Columns = []
+    places = data.get("pos")
+    if places is not None and places.dim() == 2 and len(places) == len(community):
+        chosen = places[torch.from_numpy(nodes)].double().numpy()
+        if np.isfinite(chosen).all():
+            columns += [(f"coordinate {i + 1}", place) for i, place in enumerate(chosen.T)]
+    member = community[nodes]
+    ids, degree = node_ids(data), degrees(data)
+    for number in np.flatnonzero(np.bincount(member) >= FEWEST):
+        everyone = np.flatnonzero(community == number)
+        hub = ids[everyone[np.argmax(degree[everyone])]]
+        columns.append((f"community around {hub}", (member == number).astype(np.float64)))
+    return columns
