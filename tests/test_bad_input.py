@@ -227,7 +227,6 @@ FEATURES = [
     Case("one word as names", lambda t: check_graph(graph(feature_names="ab")), GraphError, "feature_names: expected 2 names, .*got 'ab'; give a list"),
     Case("other columns than in the fit", lambda t: fit().predict_interval(graph(x=torch.ones(40, 5))), GraphError, "expected 2 feature columns as in the fit, got 5"),
     Case("columns of other names than in the fit", lambda t: fit(graph(feature_names=["a", "b"])).predict_interval(graph(feature_names=["a", "c"])), GraphError, "missing 'b', unknown 'c'; give the graph the columns it was fitted with"),
-    Case("sparse columns after a dense fit", lambda t: fit().predict_interval(graph(x=graph().x.to_sparse_csr())), GraphError, r"expected dense features as in the fit.*got sparse ones; use .to_dense\(\)"),
     Case("a column of the fit is missing", lambda t: from_frames(pd.DataFrame({"id": ["n"]}), None, target=None, coding=frames().coding), GraphError, "lacks the column 'area' of the fit; give every column the fit used"),
 ]  # fmt: skip
 

@@ -233,7 +233,6 @@ def test_settings_are_values_never_code(
         {"coding": {"missing": "error", "columns": "x"}},
         {"coding": {"missing": "eval", "columns": []}},
         {"calibrated_on": True},
-        {"sparse": "no"},
     ],
     ids=str,
 )

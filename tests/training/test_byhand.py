@@ -19,9 +19,11 @@ from qpignn.training.weights import FlatWeights
 def graph(sparse: bool = False, seed: int = 0) -> Data:
     draw = torch.Generator().manual_seed(seed)
     edges = torch.randint(0, 40, (2, 150), generator=draw)
-    x = torch.randn(40, 6, generator=draw, dtype=torch.float64)
-    if sparse:
-        x = (x * (x > 0)).to_sparse_csr()
+    x = torch.randn(40, 70 if sparse else 6, generator=draw, dtype=torch.float64)
+    if sparse:  # words, and a column that is centred
+        x *= torch.rand(x.shape, generator=draw) < 0.1
+        x[:, 0] = 3 + torch.randn(40, generator=draw, dtype=torch.float64)
+        x = x.to_sparse_csr()
     return Data(x=x, edge_index=edges, y=torch.randn(40, generator=draw, dtype=torch.float64))
 
 

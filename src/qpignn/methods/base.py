@@ -28,7 +28,6 @@ from qpignn import ranks
 from qpignn.data.coding import Coding
 from qpignn.data.doubts import doubts
 from qpignn.data.graph import check_graph, given_nodes, labelled, node_ids, test_nodes
-from qpignn.data.matrix import is_sparse
 from qpignn.data.views import hide_targets
 from qpignn.diagnostics.diagnosis import Diagnosis, diagnose
 from qpignn.errors import (
@@ -62,7 +61,6 @@ class Fitted:
     settings: dict[str, Any]
     columns: int
     names: list[str] | None
-    sparse: bool
     coding: dict[str, Any] | None
     calibrated_on: int | None
 
@@ -76,12 +74,11 @@ class Fitted:
             and isinstance(self.names, list | None)
             and (self.names is None or len(self.names) == self.columns)
             and all(isinstance(name, str) for name in self.names or ())
-            and isinstance(self.sparse, bool)
             and isinstance(self.coding, dict | None)
             and (self.calibrated_on is None or type(self.calibrated_on) is int)
         )
         if not right:
-            raise TypeError("settings, columns, names, sparse, coding or calibrated_on are amiss")
+            raise TypeError("settings, columns, names, coding or calibrated_on have invalid types")
         if self.coding is not None:
             Coding.from_dict(self.coding)
 
@@ -103,11 +100,6 @@ class Fitted:
         if data.x.shape[1] != self.columns:
             raise GraphError(
                 f"expected {self.columns} feature columns as in the fit, got {data.x.shape[1]}"
-            )
-        if is_sparse(data.x) and not self.sparse:
-            raise GraphError(
-                "expected dense features as in the fit, whose columns are shifted, got sparse "
-                "ones; use .to_dense()"
             )
 
 
@@ -278,7 +270,6 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             settings=self._settings(),
             columns=int(data.x.shape[1]),
             names=None if names is None else [str(name) for name in names],
-            sparse=is_sparse(data.x),
             coding=None if data.get("coding") is None else data.coding.to_dict(),
             calibrated_on=self._calibrated_on,
         )

@@ -10,7 +10,6 @@ import numpy.typing as npt
 from torch import Tensor
 from torch_geometric.data import Data
 
-from qpignn.data.matrix import is_sparse
 from qpignn.data.structure import communities, degrees
 from qpignn.errors import SettingError, listed
 
@@ -54,9 +53,9 @@ def node_groups(
             raise SettingError("groups: expected the graph of the fit, got other edges")
         return np.array([f"community {label}" for label in communities(data)]), digest
     coding = data.get("coding")
-    columns = [] if coding is None or is_sparse(data.x) else coding.category_columns
+    columns = [] if coding is None else coding.category_columns
     if kind in columns:
-        return np.array([str(label) for label in coding.categories_of(data.x.numpy(), kind)]), None
+        return np.array([str(label) for label in coding.categories_of(data.x, kind)]), None
     labels = data.get(kind)
     if labels is None or len(labels) != nodes:
         raise SettingError(

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Data
 
 from qpignn import ranks
+from qpignn.data.matrix import by_content, is_sparse
 from qpignn.data.scaling import (
     Scaler,
     TargetScaler,
@@ -357,13 +358,14 @@ class NetMethod(IntervalMethod):
             )
 
     def _fit_scalers(self, data: Data, given: Tensor, transform: str = "none") -> None:
+        x = by_content(data.x)
         if self.scaling == "range":
-            self.x_scaler_, self.y_scaler_ = fit_range_scalers(data.x, data.y, given)
+            self.x_scaler_, self.y_scaler_ = fit_range_scalers(x, data.y, given)
         elif self.scaling == "none":
             self.x_scaler_ = Scaler.nothing(data.x.shape[1])
             self.y_scaler_ = TargetScaler(transform, Scaler.nothing())
         else:
-            self.x_scaler_ = fit_feature_scaler(data.x, given)
+            self.x_scaler_ = fit_feature_scaler(x, given)
             self.y_scaler_ = fit_target_scaler(data.y, given, transform)
 
     def _new_net(self, columns: int) -> IntervalNet:
@@ -419,8 +421,13 @@ class NetMethod(IntervalMethod):
         return held_out
 
     def _operands(self, data: Data, first: Tensor | None = None) -> Operands:
-        x = self.x_scaler_.transform(data.x, DTYPES[self.dtype])
-        return prepare(x, data.edge_index, data.get("edge_weight"), first=first)
+        x, dtype, offset = by_content(data.x), DTYPES[self.dtype], None
+        if is_sparse(x):
+            x, offset = self.x_scaler_.transform_sparse(x, dtype)
+        else:
+            x = self.x_scaler_.transform(x, dtype)
+        weight = data.get("edge_weight")
+        return prepare(x, data.edge_index, weight, first=first, offset=offset)
 
     def _state(self) -> dict[str, Tensor]:
         state = {f"net.{name}": tensor for name, tensor in self.net_.state_dict().items()}
