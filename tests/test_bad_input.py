@@ -294,7 +294,7 @@ SETTINGS = [
     Case("true members", lambda t: fit(members=True), SettingError, "members: expected a whole number from 1 up, got True"),
     Case("no epochs", lambda t: fit(epochs=None), SettingError, "epochs: expected a whole number from 1 up, got None"),
     Case("a negative seed", lambda t: fit(seed=-1), SettingError, "seed: expected a whole number from 0 up, got -1"),
-    Case("a limit in words", lambda t: fit(y_min="a"), SettingError, "y_min: expected a number, got 'a'"),
+    Case("a limit in words", lambda t: fit(y_min="a"), SettingError, "y_min: expected \"auto\", a number, or None for no limit, got 'a'"),
     Case("limits in the wrong order", lambda t: fit(y_min=3, y_max=2), SettingError, "y_min: expected a number below y_max, got 3.0 and 2.0"),
     Case("an unknown side", lambda t: fit(side="left"), UnknownNameError, "unknown side 'left': .*known are both, lower, upper"),
     Case("a price in words", lambda t: fit(lambda_width="wide"), SettingError, 'lambda_width: expected "auto", "tuned" or a number from 0 up, got \'wide\''),

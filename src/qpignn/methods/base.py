@@ -46,6 +46,7 @@ from qpignn.errors import (
 from qpignn.files import as_path
 from qpignn.intervals import Intervals, check_level, check_levels
 from qpignn.methods.folder import read_folder, write_folder
+from qpignn.methods.limits import Limits
 from qpignn.randomness import SEED_BITS
 from qpignn.tensors import check_tensors, packed, unpacked
 from qpignn.training.history import History
@@ -326,6 +327,10 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             f"confidence_level: expected one of the fitted levels {self.levels_}, got {level:g}; "
             f"fit again with it among the levels"
         )
+
+    def _limits(self) -> Limits:
+        """Where targets lie; a method around this one cuts its bounds there, too."""
+        return Limits()
 
     @abstractmethod
     def _fit(self, data: Data, given: Tensor) -> None:
