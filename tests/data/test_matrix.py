@@ -116,6 +116,12 @@ def test_mostly_zeros_does_not_count_stored_zeros() -> None:
     assert mostly_zeros(with_values(ones, torch.zeros(4 * WIDE)))
 
 
+def test_by_content_reads_features_of_half_precision() -> None:
+    dense = random_dense(30, 100, 0.02, 0)
+    for kind in (torch.float16, torch.bfloat16):
+        assert torch.equal(by_content(dense.to(kind)).to_dense(), dense.to(kind))
+
+
 @pytest.mark.parametrize("share", [0.02, 0.6])
 def test_by_content_of_both_layouts_is_the_same(share: float) -> None:
     dense = random_dense(30, 100, share, 0)

@@ -67,8 +67,7 @@ def mostly_zeros(x: Tensor) -> bool:
     True if it has at least :data:`WIDE` columns and at most a share :data:`FILLED` of its cells is
     not zero.
     """
-    nodes, columns = x.shape
-    return columns >= WIDE and _nonzeros(x) <= FILLED * nodes * columns
+    return x.shape[1] >= WIDE and int(_counts(x).sum()) <= FILLED * x.shape[0] * x.shape[1]
 
 
 def to_csr(x: Tensor) -> Tensor:
@@ -76,17 +75,7 @@ def to_csr(x: Tensor) -> Tensor:
 
     A dense matrix is read in blocks of rows, so that beside it only its non-zeros take memory.
     """
-    if is_sparse(x):
-        return _canonical(x)
-    counts = torch.cat([x[part].count_nonzero(dim=1) for part in _blocks(x)])
-    starts = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
-    places = torch.empty(int(starts[-1]), dtype=torch.int64)
-    values = torch.empty(len(places), dtype=x.dtype)
-    for part in _blocks(x):
-        block, filled = x[part], slice(int(starts[part.start]), int(starts[part.stop]))
-        rows, places[filled] = block.nonzero(as_tuple=True)
-        values[filled] = block[rows, places[filled]]
-    return _csr_tensor(starts, places, values, tuple(x.shape))
+    return _canonical(x) if is_sparse(x) else _compressed(x, _counts(x))
 
 
 def by_content(x: Tensor) -> Tensor:
@@ -95,10 +84,15 @@ def by_content(x: Tensor) -> Tensor:
     CSR where it is :func:`mostly_zeros`, else dense. A dense matrix, such as one mapped from disk,
     stays dense if its non-zeros would take more than half of the free memory.
     """
-    if not mostly_zeros(x):
-        return x.to_dense() if is_sparse(x) else x
-    fits = is_sparse(x) or _nonzeros(x) * (8 + x.itemsize) < free_memory() / 2
-    return to_csr(x) if fits else x
+    if is_sparse(x):
+        x = _canonical(x)
+        return x if mostly_zeros(x) else x.to_dense()
+    if x.shape[1] < WIDE:
+        return x
+    counts = _counts(x)
+    stored = int(counts.sum())
+    fits = stored * (8 + x.itemsize) < free_memory() / 2
+    return _compressed(x, counts) if stored <= FILLED * x.numel() and fits else x
 
 
 def columns(x: Tensor, positions: Sequence[int]) -> Tensor:
@@ -121,10 +115,24 @@ def stack_rows(above: Tensor, below: Tensor) -> Tensor:
     return from_scipy(sp.vstack(parts), torch.promote_types(above.dtype, below.dtype))
 
 
-def _nonzeros(x: Tensor) -> int:
+def _counts(x: Tensor) -> Tensor:
+    """Return how many values of each row are not zero; of a CSR matrix, of all rows together."""
     if is_sparse(x):
-        return int(x.values().count_nonzero())
-    return sum(int(x[part].count_nonzero()) for part in _blocks(x))
+        return x.values().count_nonzero()
+    parts = [np.count_nonzero((x[part] != 0).numpy(), axis=1) for part in _blocks(x)]
+    return torch.from_numpy(np.concatenate(parts))
+
+
+def _compressed(x: Tensor, counts: Tensor) -> Tensor:
+    """Return a dense matrix as CSR, given how many values of each row are not zero."""
+    starts = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
+    places = torch.empty(int(starts[-1]), dtype=torch.int64)
+    values = torch.empty(len(places), dtype=x.dtype)
+    for part in _blocks(x):
+        block, filled = x[part], slice(int(starts[part.start]), int(starts[part.stop]))
+        rows, places[filled] = block.nonzero(as_tuple=True)
+        values[filled] = block[rows, places[filled]]
+    return _csr_tensor(starts, places, values, tuple(x.shape))
 
 
 def _blocks(x: Tensor) -> Iterator[slice]:

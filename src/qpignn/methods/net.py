@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from abc import abstractmethod
@@ -238,6 +239,8 @@ class NetMethod(IntervalMethod):
 
     def _fit_on(self, data: Data, given: Tensor) -> Self:
         self.limits_ = Limits.find(self.y_min, self.y_max, data.y[given].numpy())
+        data = copy.copy(data)
+        data.x = by_content(data.x)
         return super()._fit_on(data, given)
 
     def _limits(self) -> Limits:
@@ -380,14 +383,13 @@ class NetMethod(IntervalMethod):
             )
 
     def _fit_scalers(self, data: Data, given: Tensor, transform: str = "none") -> None:
-        x = by_content(data.x)
         if self.scaling == "range":
-            self.x_scaler_, self.y_scaler_ = fit_range_scalers(x, data.y, given)
+            self.x_scaler_, self.y_scaler_ = fit_range_scalers(data.x, data.y, given)
         elif self.scaling == "none":
             self.x_scaler_ = Scaler.nothing(data.x.shape[1])
             self.y_scaler_ = TargetScaler(transform, Scaler.nothing())
         else:
-            self.x_scaler_ = fit_feature_scaler(x, given)
+            self.x_scaler_ = fit_feature_scaler(data.x, given)
             self.y_scaler_ = fit_target_scaler(data.y, given, transform)
 
     def _new_net(self, columns: int) -> IntervalNet:
