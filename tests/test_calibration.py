@@ -143,6 +143,35 @@ def test_a_price_by_hand() -> None:
     assert calibration.price(y, lower, upper, level=0.8) == pytest.approx((3 * 8) ** 0.5)
 
 
+def test_price_of_heavy_tailed_targets_takes_the_median_width() -> None:
+    """Widths 1, 3, 8 and 100 of targets that are not 0, one of which is missed by 2.
+
+    Their median is 5.5; scores at 90 % are 1, 3, 8 + 20·2 and 100.
+    """
+    y, lower = np.array([0.0, 1, 2, 10, 50]), np.zeros(5)
+    upper = np.array([0.0, 1, 3, 8, 100])
+    price = calibration.price(y, lower, upper, level=0.9, heavy_tailed=True)
+    assert price == pytest.approx((5.5 * (1 * 3 * 48 * 100) ** 0.25) ** 0.5)
+    plain = calibration.price(y, lower, upper, level=0.9)
+    assert plain == pytest.approx((22.4 * (22.4 + 20 * 2 / 5)) ** 0.5)
+
+
+def test_price_of_heavy_tailed_targets_is_not_ruled_by_one_of_them() -> None:
+    y = np.linspace(1, 2, 100)
+    narrow, wide = (y - 0.1, y + 0.1), (y - 0.5, y + 0.5)
+    narrow[1][-1] = 1e6  # one interval that exploded
+    prices = [calibration.price(y, *b, level=0.9, heavy_tailed=True) for b in (narrow, wide)]
+    assert prices[0] < 0.5 * prices[1]
+
+
+def test_price_of_heavy_tailed_targets_is_finite_where_intervals_have_no_width() -> None:
+    y = np.array([0.0, 1.0, 2.0])
+    exact = calibration.price(y, y, y, level=0.9, heavy_tailed=True)
+    assert exact == 0
+    nothing = np.zeros(3)
+    assert calibration.price(nothing, nothing, y, level=0.9, heavy_tailed=True) > 0
+
+
 def outliers(below: int, count: int = 1000, level: float = 0.9) -> tuple[Reach, np.ndarray]:
     """Nodes between −1 and 1 but for as many as may be missed: so many far below, others above.
 

@@ -8,8 +8,10 @@ of those nodes cover the wanted share, and among several ways to do so picks a n
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -107,6 +109,7 @@ def calibrate(
     side: str = "both",
     tails: str = "free",
     unit: Callable[[Floats], Floats] = lambda z: z,
+    heavy_tailed: bool = False,
 ) -> Form:
     """Choose the form of the intervals on nodes that were held out.
 
@@ -122,6 +125,7 @@ def calibrate(
         side: ``both``, or a bound on the ``lower`` or ``upper`` side only.
         tails: ``free``, or ``equal`` or ``symmetric`` to keep the shares the net was trained for.
         unit: from the net's units to those in which widths are compared.
+        heavy_tailed: whether a few targets are far larger than the others; see :func:`price`.
     """
     own = Form(side, share=None, power=1.0)
     if side != "both":
@@ -133,16 +137,39 @@ def calibrate(
 
     def of(form: Form) -> float:
         lower, upper = (unit(bound) for bound in form.fit(reach, y, level).bounds(reach))
-        return price(unit(y), lower, upper, level=level)
+        return price(unit(y), lower, upper, level=level, heavy_tailed=heavy_tailed)
 
     best = min(forms, key=of)
     return best if of(best) < WORTH * of(own) else own
 
 
-def price(y: Floats, lower: Floats, upper: Floats, *, level: float) -> float:
-    """Geometric mean of mean width and Winkler score: narrow, but never by missing far."""
-    score = winkler_score(y, lower, upper, confidence_level=level)
-    return math.sqrt(mpiw(y, lower, upper)) * math.sqrt(score)  # their product may be 10⁴⁰⁰
+def price(
+    y: Floats, lower: Floats, upper: Floats, *, level: float, heavy_tailed: bool = False
+) -> float:
+    """Geometric mean of a typical width and Winkler score: narrow, but never by missing far.
+
+    Args:
+        y, lower, upper: targets and their bounds, in the target's unit.
+        level: wanted coverage.
+        heavy_tailed: whether a few targets are far larger than the others, and would decide the
+            means. The median width and the geometric mean of the nodes' scores then stand in their
+            places, over targets other than 0, of which there may be many.
+    """
+    if heavy_tailed:
+        counted = (y != 0) | ~y.any()
+        y, lower, upper = y[counted], lower[counted], upper[counted]
+        width, score = float(np.median(upper - lower)), _geometric_score(y, lower, upper, level)
+    else:
+        width = mpiw(y, lower, upper)
+        score = winkler_score(y, lower, upper, confidence_level=level)
+    return math.sqrt(width) * math.sqrt(score)  # their product may be 10⁴⁰⁰
+
+
+def _geometric_score(y: Floats, lower: Floats, upper: Floats, level: float) -> float:
+    """Geometric mean of Winkler scores, each no less than a thousandth of their median."""
+    scores = upper - lower + 2 / (1 - level) * np.maximum(0, np.maximum(lower - y, y - upper))
+    least = max(float(np.median(scores)) / 1000, sys.float_info.min)
+    return float(np.exp(np.log(np.maximum(scores, least)).mean()))
 
 
 @dataclass(frozen=True)
@@ -230,6 +257,7 @@ def calibrate_members(
     side: str = "both",
     tails: str = "free",
     unit: Callable[[Floats], Floats] = lambda z: z,
+    heavy_tailed: bool = False,
 ) -> tuple[Stretch, float]:
     """Return the stretch for the average of several nets, and the held-out intervals' price.
 
@@ -238,13 +266,14 @@ def calibrate_members(
     Args:
         reach: what each net says about each node.
         held_out: (members, nodes), the nodes a net was not trained on.
-        y, level, side, tails, unit: see :func:`calibrate`.
+        y, level, side, tails, unit, heavy_tailed: see :func:`calibrate`.
     """
     judged: Masks = np.logical_or.reduce(held_out)
     reach, held_out, y = reach.select(judged), held_out[:, judged], y[judged]
     several = reach.mean(held_out)
     one = reach.mean(held_out & (held_out.cumsum(axis=0) == 1))
-    form = calibrate(several, y, level, side=side, tails=tails, unit=unit)
+    compared: dict[str, Any] = {"unit": unit, "heavy_tailed": heavy_tailed}
+    form = calibrate(several, y, level, side=side, tails=tails, **compared)
     stretch = form.fit(several, y, level)
     final = for_more_members(
         form.fit(one, y, level),
@@ -255,7 +284,8 @@ def calibrate_members(
     )
     if side != "both":
         return final, 0.0
-    return final, price(unit(y), *(unit(bound) for bound in stretch.bounds(several)), level=level)
+    lower, upper = (unit(bound) for bound in stretch.bounds(several))
+    return final, price(unit(y), lower, upper, level=level, heavy_tailed=heavy_tailed)
 
 
 def disagreement(reach: Reach, level: float) -> Floats:

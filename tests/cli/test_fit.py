@@ -58,6 +58,7 @@ def test_it_tells_what_it_read_and_decided(qpignn: Run, shops: Path) -> None:
     assert "zone: 3 categories" in done.err
     assert "split: 40 nodes to learn from, 10 held out" in done.err
     assert "levels 50 %, 80 %, 90 %, scaling standard, target transform none" in done.err
+    assert ", y_min 0\n" in done.err  # sales are never negative
     report = json.loads(qpignn(*words(shops, "--json")).out)
     assert report["read"]["features"] == 4  # zone is a number now
     assert report["decided"]["scaling"] == "standard"

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -141,6 +142,8 @@ def test_categories_are_read_back() -> None:
     x = coding.encode(frame, frame.index)
     assert coding.categories_of(x, "c").tolist() == ["p", "(blank)", "q"]
     assert coding.categories_of(x, "d").tolist() == ["p", "r", "r"]
+    sparse = torch.from_numpy(x).to_sparse_csr()
+    assert coding.categories_of(sparse, "c").tolist() == ["p", "(blank)", "q"]
     with pytest.raises(UnknownNameError, match=r"unknown category column 'v': .*known are c, d"):
         coding.categories_of(x, "v")
 

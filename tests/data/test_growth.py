@@ -183,8 +183,19 @@ def test_tables_and_graphs_that_do_not_fit(data: Data, new: pd.DataFrame) -> Non
     with pytest.raises(GraphError, match="got one without; make it with from_frames"):
         join_frames(bare, new, None)
     bare.coding, bare.x = data.coding, data.x[:, :2]
-    with pytest.raises(GraphError, match="the 3 dense features"):
+    with pytest.raises(GraphError, match="the 3 features"):
         join_frames(bare, new, None)
+
+
+def test_join_frames_keeps_csr_features_csr(data: Data, new: pd.DataFrame) -> None:
+    wanted = join_frames(data, new, LINKS)
+    data.x = data.x.to_sparse_csr()
+    joined = join_frames(data, new, LINKS)
+    assert joined.x.layout == torch.sparse_csr
+    assert joined.x.dtype == wanted.x.dtype
+    assert torch.equal(joined.x.to_dense(), wanted.x)
+    data.x = data.x.double()
+    assert join_frames(data, new, LINKS).x.dtype == torch.float64
 
 
 def test_ids_that_were_floats_are_found_again() -> None:

@@ -5,7 +5,7 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.preprocessing import StandardScaler
 
 from qpignn.data.matrix import is_sparse
 from qpignn.data.scaling import (
@@ -34,13 +34,69 @@ def test_dense_agrees_with_scikit_learn() -> None:
     np.testing.assert_allclose(fit_feature_scaler(x, every).transform(x), wanted, atol=1e-6)
 
 
-def test_sparse_is_scaled_by_its_largest_value_and_never_shifted() -> None:
-    x = torch.tensor([[0.0, -4.0, 0.0], [2.0, 1.0, 0.0], [8.0, 0.0, 3.0]])
-    scaled = fit_feature_scaler(x.to_sparse_csr(), GIVEN).transform(x.to_sparse_csr())
-    assert is_sparse(scaled)
-    fitted = MaxAbsScaler().fit(x[:2].numpy())
-    np.testing.assert_allclose(scaled.to_dense(), fitted.transform(x.numpy()))
-    assert scaled.values().shape == (5,)  # not one zero became a stored value
+def column_of(*values: float, nodes: int) -> torch.Tensor:
+    """A column that is zero but for a few values, dense."""
+    x = torch.zeros(nodes, 1, dtype=torch.float64)
+    x[: len(values), 0] = torch.tensor(values, dtype=torch.float64)
+    return x
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_mostly_zero_column_keeps_its_zeros_and_gets_a_root_mean_square_of_two(
+    sparse: bool,
+) -> None:
+    x = column_of(3.0, -4.0, 0.0, 100.0, nodes=20)  # 2 of 19 given nodes: rms √12.5
+    known = torch.arange(20) != 3
+    scaler = fit_feature_scaler(x.to_sparse_csr() if sparse else x, known)
+    assert scaler.shift.item() == 0
+    assert scaler.scale.item() == pytest.approx(12.5**0.5 / 2)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_column_counts_as_mostly_zero_below_a_quarter(sparse: bool) -> None:
+    every = torch.ones(8, dtype=torch.bool)
+    rare, filled = column_of(1.0, nodes=8), column_of(1.0, 1.0, nodes=8)
+    x = torch.cat([rare, filled, column_of(nodes=8)], dim=1)
+    scaler = fit_feature_scaler(x.to_sparse_csr() if sparse else x, every)
+    assert scaler.shift.tolist() == [0, 0.25, 0]
+    assert scaler.scale.tolist() == pytest.approx([0.5, (0.25 * 0.75) ** 0.5, 1])
+
+
+@given(st.integers(2, 30), st.integers(1, 6), st.floats(0, 1), st.integers(0, 2**32 - 1))
+def test_dense_and_csr_columns_are_scaled_alike(
+    nodes: int, width: int, share: float, seed: int
+) -> None:
+    draw = np.random.default_rng(seed)
+    x = torch.from_numpy(draw.normal(5, 2, (nodes, width)) * (draw.random((nodes, width)) < share))
+    known = torch.from_numpy(draw.random(nodes) < 0.7)
+    known[0] = True
+    dense, sparse = fit_feature_scaler(x, known), fit_feature_scaler(x.to_sparse_csr(), known)
+    torch.testing.assert_close(sparse.shift, dense.shift, rtol=1e-12, atol=1e-12)
+    torch.testing.assert_close(sparse.scale, dense.scale, rtol=1e-12, atol=1e-12)
+    stored, offset = sparse.transform_sparse(x.to_sparse_csr(), torch.float64)
+    whole = stored.to_dense() + (0 if offset is None else offset)
+    torch.testing.assert_close(whole, dense.transform(x, torch.float64), rtol=1e-10, atol=1e-10)
+
+
+def test_centring_a_csr_column_stores_no_zero() -> None:
+    x = torch.tensor([[0.0, 2.0], [2.0, 0.0], [0.0, 0.0]]).to_sparse_csr()
+    scaler = fit_feature_scaler(x, torch.ones(3, dtype=torch.bool))
+    stored, offset = scaler.transform_sparse(x)
+    assert is_sparse(stored)
+    assert stored.values().shape == (2,)
+    # mean 2/3, deviation √8/3: a zero becomes −1/√2, a two √2
+    torch.testing.assert_close(offset, torch.full((2,), -(0.5**0.5)))
+    torch.testing.assert_close(stored.values(), torch.full((2,), 2**0.5 + 0.5**0.5))
+
+
+def test_a_csr_column_far_from_zero_keeps_its_digits() -> None:
+    """Ids near 10⁹ that differ by hundreds: x/σ and μ/σ are 10⁷, where float32 counts by ones."""
+    x = 1e9 + 100 * torch.arange(8, dtype=torch.float64).unsqueeze(1)
+    scaler = fit_feature_scaler(x, torch.ones(8, dtype=torch.bool))
+    other = torch.cat([x, torch.zeros(1, 1, dtype=torch.float64)])  # a zero nobody was fitted on
+    stored, offset = scaler.transform_sparse(other.to_sparse_csr())
+    assert offset is None
+    torch.testing.assert_close(stored.to_dense(), scaler.transform(other), rtol=1e-6, atol=1e-6)
 
 
 def test_targets_ignore_unlabelled_nodes_and_carry_them_through() -> None:
@@ -63,10 +119,10 @@ def test_inverse_undoes_transform(shift: float, spread: float, seed: int) -> Non
     torch.testing.assert_close(
         scaler.inverse(scaler.transform(y)), y, rtol=1e-5, atol=1e-5 * spread
     )
-    sparse = y.reshape(5, 6).to_sparse_csr()
-    columns = fit_feature_scaler(sparse, torch.ones(5, dtype=torch.bool))
-    back = columns.inverse(columns.transform(sparse))
-    torch.testing.assert_close(back.to_dense(), y.reshape(5, 6), rtol=1e-5, atol=1e-5 * spread)
+    matrix = y.reshape(5, 6)
+    columns = fit_feature_scaler(matrix, torch.ones(5, dtype=torch.bool))
+    back = columns.inverse(columns.transform(matrix, torch.float64))
+    torch.testing.assert_close(back, matrix, rtol=1e-5, atol=1e-5 * spread)
 
 
 @pytest.mark.parametrize("transform", ["none", "log1p", "sqrt"])
@@ -117,8 +173,8 @@ def test_misuse_is_refused() -> None:
     scaler = fit_feature_scaler(X, GIVEN)
     with pytest.raises(ArrayError, match=r"expected 2 columns .* got 3"):
         scaler.transform(torch.zeros(4, 3))
-    with pytest.raises(ArrayError, match="expected dense features"):
-        scaler.transform(X.to_sparse_csr())
+    with pytest.raises(ArrayError, match=r"expected 2 columns .* got 3"):
+        scaler.transform_sparse(torch.zeros(4, 3).to_sparse_csr())
     with pytest.raises(ArrayError, match="at least one given node"):
         fit_feature_scaler(X, torch.zeros(3, dtype=torch.bool))
     with pytest.raises(ArrayError, match="at least one labelled given node"):

@@ -181,6 +181,23 @@ def test_categories_of_a_table_are_looked_at_unasked() -> None:
     assert [group.label for group in division.groups] == ["rail", "road"]
 
 
+def test_diagnose_divides_csr_features_as_it_divides_dense_ones() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "kind": rng.choice(["road", "rail"], 200),
+            "size": rng.normal(size=200),
+            "y": rng.normal(size=200),
+        }
+    )
+    data = split_nodes(from_frames(frame, None, target="y"))
+    sparse = Data(**data.to_dict())
+    sparse.x = data.x.to_sparse_csr()
+    a, b = (diagnose(one, same_width(data, 2.0), by=["size"]) for one in (data, sparse))
+    assert [division.name for division in b.divisions[-2:]] == ["kind", "size"]
+    assert a.divisions == b.divisions
+
+
 def test_no_held_out_nodes_is_said_not_raised() -> None:
     data, _ = blocks()
     data.test_mask = None

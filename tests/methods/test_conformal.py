@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from mapie.regression import SplitConformalRegressor
@@ -175,6 +176,14 @@ def test_groups_by_degree_and_community() -> None:
         node_groups(other, "community", state=state)
     with pytest.raises(SettingError, match="expected degree, community, a column of categories"):
         node_groups(data, "colour", new=True)
+
+
+def test_node_groups_reads_categories_from_csr_features() -> None:
+    frame = pd.DataFrame({"kind": ["road", "rail", "road"], "y": [1.0, 2.0, 3.0]})
+    data = from_frames(frame, None, target="y")
+    data.x = data.x.to_sparse_csr()
+    labels, _ = node_groups(data, "kind", new=True)
+    assert labels.tolist() == ["road", "rail", "road"]
 
 
 def test_difficulty_of_a_neighbourhood_by_hand() -> None:

@@ -86,7 +86,7 @@ def test_unknown_settings_in_the_description(saved: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "fields", [{"settings": {}}, {"settings": 5}, {"columns": "5"}, {"names": 5}, {"sparse": None}]
+    "fields", [{"settings": {}}, {"settings": 5}, {"columns": "5"}, {"names": 5}]
 )
 def test_fields_of_another_kind(saved: Path, fields: dict[str, object]) -> None:
     change(saved, **fields)

@@ -37,6 +37,34 @@ def test_members_together_or_one_by_one(few: int, monkeypatch: pytest.MonkeyPatc
     np.testing.assert_allclose(got, wanted.T @ dense.numpy(), atol=1e-12)
 
 
+@pytest.mark.parametrize("few", [0, 2**20])
+@pytest.mark.parametrize("members", [None, 1, 3])
+def test_offset_is_added_to_every_row(
+    few: int, members: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(propagate, "FEW_ENTRIES", few)
+    plain = sp.random(7, 5, density=0.4, random_state=2, format="csr")
+    offset = torch.randn(5, dtype=torch.float64)
+    matrix = SparseMatrix.from_scipy(plain, torch.float64, offset)
+    wanted = plain.toarray() + offset.numpy()  # filled, as the matrix itself never is
+    shape = () if members is None else (members,)
+    dense = torch.randn(*shape, 5, 2, dtype=torch.float64)
+    np.testing.assert_allclose(matrix.multiply(dense), wanted @ dense.numpy(), atol=1e-12)
+    some = matrix.some(2, 6).multiply(dense)
+    np.testing.assert_allclose(some, wanted[2:6] @ dense.numpy(), atol=1e-12)
+    dense = torch.randn(*shape, 7, 2, dtype=torch.float64)
+    got = matrix.multiply(dense, transposed=True)
+    np.testing.assert_allclose(got, wanted.T @ dense.numpy(), atol=1e-12)
+
+
+def test_the_gradient_with_an_offset_passes_gradcheck() -> None:
+    offset = torch.randn(4, dtype=torch.float64)
+    plain = sp.random(6, 4, density=0.5, random_state=1)
+    matrix = SparseMatrix.from_scipy(plain, torch.float64, offset)
+    dense = torch.randn(2, 4, 3, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda d: matrix @ d, (dense,))
+
+
 def test_the_gradient_is_the_transposed_product() -> None:
     matrix = SparseMatrix.from_scipy(sp.random(6, 4, density=0.5, random_state=1), torch.float64)
     dense = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)

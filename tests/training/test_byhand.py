@@ -10,6 +10,7 @@ import torch
 from torch_geometric.data import Data
 
 from qpignn import make_method
+from qpignn.data.matrix import by_content
 from qpignn.methods.seen import Seen
 from qpignn.nn.encoders import SageEncoder
 from qpignn.nn.propagate import Operands, SparseMatrix
@@ -19,9 +20,11 @@ from qpignn.training.weights import FlatWeights
 def graph(sparse: bool = False, seed: int = 0) -> Data:
     draw = torch.Generator().manual_seed(seed)
     edges = torch.randint(0, 40, (2, 150), generator=draw)
-    x = torch.randn(40, 6, generator=draw, dtype=torch.float64)
-    if sparse:
-        x = (x * (x > 0)).to_sparse_csr()
+    x = torch.randn(40, 70 if sparse else 6, generator=draw, dtype=torch.float64)
+    if sparse:  # words, and a column that is centred
+        x *= torch.rand(x.shape, generator=draw) < 0.1
+        x[:, 0] = 3 + torch.randn(40, generator=draw, dtype=torch.float64)
+        x = x.to_sparse_csr()
     return Data(x=x, edge_index=edges, y=torch.randn(40, generator=draw, dtype=torch.float64))
 
 
@@ -30,6 +33,7 @@ def prepared(
 ) -> tuple[Any, Seen]:
     method: Any = make_method(name, **{"dtype": "float64", "hidden": 8, "seed": 3, **settings})
     given = torch.arange(40) < 30
+    data.x = by_content(data.x)  # as a fit begins
     method._fit_scalers(data, given)
     held_out = method._held_out(data, given) & weighted
     seen = method._see(data, given, held_out)

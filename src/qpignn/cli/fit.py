@@ -71,8 +71,8 @@ def fit(
     """Fit a method on a data set or on your own files, and keep it in a folder.
 
     Columns of the node table without another role are features: numbers as they are, text as
-    categories. Further settings of the method: --set target_transform=log1p, --set hidden=64; see
-    help(qpignn.QpiGNN).
+    categories. By default bounds keep the sign of the targets; --set y_min=null lifts that. Further
+    settings of the method: --set target_transform=log1p, --set hidden=64; see help(qpignn.QpiGNN).
 
     A fit that was killed is not lost: the same command with --resume goes on where it was and ends
     with the same model. Ctrl-C ends training early and keeps what was learnt.
@@ -334,6 +334,10 @@ def _decided(model: IntervalMethod) -> dict[str, Any]:
         found["scaling"] = settings["scaling"]
     if scaler is not None:
         found["target transform"] = scaler.name
+    for name in ("y_min", "y_max"):
+        limit = getattr(inner, f"{name}_", None)
+        if settings.get(name) == "auto" and limit is not None:
+            found[name] = f"{limit:g}"
     if settings.get("lambda_width") == "tuned":
         found["lambda"] = f"{inner.lambda_width_:.4g}"
     return found

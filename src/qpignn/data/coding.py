@@ -18,7 +18,9 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+import torch
 
+from qpignn.data.matrix import columns
 from qpignn.data.values import (
     FILL,
     LEAVE_OUT,
@@ -167,7 +169,8 @@ class Coding:
         """Return each node's category, read back from its features.
 
         Args:
-            x: features as :meth:`encode` gave them, (nodes, features).
+            x: features as :meth:`encode` gave them, (nodes, features); an array, or a tensor,
+                dense or CSR.
             column: name of a category column.
 
         Returns:
@@ -178,7 +181,7 @@ class Coding:
         place = [known.name for known in self.columns].index(column)
         start = sum(len(known.feature_names) for known in self.columns[:place])
         names = [*self.columns[place].categories, *[BLANK] * self.columns[place].blank]
-        ones = np.asarray(x)[:, start : start + len(names)] > 0.5
+        ones = columns(torch.as_tensor(x), range(start, start + len(names))).numpy() > 0.5
         labels = np.array([*names, OTHER], dtype=object)
         return labels[np.where(ones.any(axis=1), ones.argmax(axis=1), len(names))]
 

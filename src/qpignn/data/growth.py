@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 import torch
 from torch import Tensor
@@ -16,7 +17,7 @@ from qpignn.data.edge_table import edge_ends_and_weights, end_columns
 from qpignn.data.frames import compact, id_index, target_values, without
 from qpignn.data.graph import MASKS, check_graph, node_ids, simple_edges
 from qpignn.data.ids import NodeIndex, check_ids, id_column
-from qpignn.data.matrix import is_sparse
+from qpignn.data.matrix import is_sparse, stack_rows
 from qpignn.data.values import need_columns, whole_characters
 from qpignn.errors import GraphError, listed
 
@@ -62,10 +63,7 @@ def join_frames(
     id = id_column(nodes, id)
     taken = [column for column in (id, target) if column is not None]
     new, known = _joined_ids(data, id_index(nodes, id))
-    x = np.concatenate(
-        [data.x.numpy().astype(np.float64), coding.encode(without(nodes, taken), new)]
-    )
-    out = Data(x=torch.from_numpy(x) if data.x.dtype == torch.float64 else compact(x))
+    out = Data(x=_joined_features(data.x, coding.encode(without(nodes, taken), new)))
     out.node_id, out.coding, out.feature_names = known.to_numpy(), coding, coding.feature_names
     out.id_name = data.get("id_name", "id")
     if data.get("y") is not None or target is not None:
@@ -89,6 +87,15 @@ def join_frames(
     return check_graph(out, need_target=False)
 
 
+def _joined_features(old: Tensor, added: npt.NDArray[np.float64]) -> Tensor:
+    """Return the old rows and the new ones below them, in the old rows' layout."""
+    if old.dtype == torch.float64:
+        return stack_rows(old, torch.from_numpy(added))
+    if is_sparse(old):
+        return stack_rows(old, torch.from_numpy(added).to(old.dtype))
+    return compact(np.concatenate([old.numpy().astype(np.float64), added]))
+
+
 def _checked_coding(data: Data) -> Coding:
     coding = data.get("coding")
     if not isinstance(coding, Coding):
@@ -96,10 +103,10 @@ def _checked_coding(data: Data) -> Coding:
             "expected a graph that knows how its table became features (coding), got one without; "
             "make it with from_frames, from_networkx or read_graph"
         )
-    if is_sparse(data.x) or data.x.shape[1] != len(coding.feature_names):
+    if data.x.shape[1] != len(coding.feature_names):
         raise GraphError(
-            f"expected the {len(coding.feature_names)} dense features that the graph's coding "
-            f"gives, got x of shape {tuple(data.x.shape)}; were they changed after it was made?"
+            f"expected the {len(coding.feature_names)} features that the graph's coding gives, "
+            f"got x of shape {tuple(data.x.shape)}; were they changed after it was made?"
         )
     return coding
 

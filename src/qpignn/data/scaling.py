@@ -1,7 +1,9 @@
 """Scaling of features and targets: fitted on given nodes only, per column, invertible.
 
-A column that does not vary on the given nodes is only shifted, never divided by zero. Sparse
-columns are divided by their largest absolute value and never shifted, so zeros stay zeros.
+A column that does not vary on the given nodes is only shifted, never divided by zero. Columns are
+scaled alike whether they are stored dense or as CSR. A CSR matrix is not filled by that: its stored
+values are divided by σ, and the shift is left to the first layer of a net, which applies it
+implicitly: ((x − μ)/σ)·W = (x/σ)·W − (μ/σ)·W.
 """
 
 from __future__ import annotations
@@ -12,11 +14,21 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from qpignn.data.matrix import is_sparse, select_rows, stored_values, to_scipy, with_values
+from qpignn.data.matrix import (
+    FILLED,
+    columns,
+    is_sparse,
+    select_rows,
+    stored_values,
+    to_csr,
+    with_columns,
+    with_values,
+)
 from qpignn.errors import ArrayError, one_of
 from qpignn.room import new_tensor, row_chunks
 
 LARGEST = torch.finfo(torch.float64).max
+FAR = 64  # a column of which a share p is zero has |μ|/σ of at most √((1 − p)/p)
 
 
 @dataclass(frozen=True)
@@ -24,7 +36,7 @@ class Scaler:
     """z = (x − shift) / scale, column by column; numbers are kept in float64.
 
     Attributes:
-        shift: (columns,); all zero for sparse columns.
+        shift: (columns,); zero where zeros stay zeros.
         scale: (columns,); positive.
     """
 
@@ -32,20 +44,38 @@ class Scaler:
     scale: Tensor
 
     def transform(self, x: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Scale a (nodes, columns) matrix, dense or sparse, or (nodes,) targets."""
+        """Scale a dense (nodes, columns) matrix or (nodes,) targets."""
         self._check(x)
-        if is_sparse(x):
-            return with_values(x, (x.values().double() / self.scale[x.col_indices()]).to(dtype))
         scaled = new_tensor(tuple(x.shape), dtype)
         for part in row_chunks(len(x)):
             scaled[part] = ((x[part].double() - self.shift) / self.scale).to(dtype)
         return scaled
 
+    def transform_sparse(
+        self, x: Tensor, dtype: torch.dtype = torch.float32
+    ) -> tuple[Tensor, Tensor | None]:
+        """Scale a CSR matrix without filling it.
+
+        A column whose shift is more than :data:`FAR` scales has hardly any zeros where the scaler
+        was fitted; adding its shift afterwards would cancel digits, so it is stored in full.
+
+        Returns:
+            A CSR matrix, and the offset (columns,) that is to be added to each of its rows, zeros
+            included; None where that is nothing.
+        """
+        self._check(x)
+        offset = -self.shift / self.scale
+        scaled = with_values(x, (x.values().double() / self.scale[x.col_indices()]).to(dtype))
+        far = (offset.abs() > FAR).nonzero().flatten()
+        if len(far):
+            full = (columns(x, far.tolist()).double() - self.shift[far]) / self.scale[far]
+            scaled = with_columns(scaled, far, full.to(dtype))
+            offset[far] = 0
+        return scaled, offset.to(dtype) if bool((offset != 0).any()) else None
+
     def inverse(self, z: Tensor) -> Tensor:
         """Undo :meth:`transform`; float64."""
         self._check(z)
-        if is_sparse(z):
-            return with_values(z, z.values().double() * self.scale[z.col_indices()])
         return z.double() * self.scale + self.shift
 
     def state(self) -> dict[str, Tensor]:
@@ -70,16 +100,11 @@ class Scaler:
         return cls(state["shift"], state["scale"])
 
     def _check(self, x: Tensor) -> None:
-        columns = x.shape[1] if x.dim() == 2 else 1
-        if columns != len(self.scale):
+        width = x.shape[1] if x.dim() == 2 else 1
+        if width != len(self.scale):
             raise ArrayError(
                 f"expected {len(self.scale)} columns as in the data the scaler was fitted on, "
-                f"got {columns}"
-            )
-        if is_sparse(x) and bool((self.shift != 0).any()):
-            raise ArrayError(
-                "expected dense features: this scaler shifts columns, which would fill a sparse "
-                "matrix; fit it on sparse features without negative values"
+                f"got {width}"
             )
 
 
@@ -127,14 +152,21 @@ class TargetScaler:
 
 
 def fit_feature_scaler(x: Tensor, given: Tensor) -> Scaler:
-    """Standardise dense columns by mean and deviation, sparse ones by largest absolute value."""
+    """Fit the scaler of feature columns, dense or CSR, on the given nodes.
+
+    A column is standardised by its mean and deviation. One that is mostly zero, such as a word or
+    a category (non-zero on less than a share :data:`qpignn.data.matrix.FILLED` of the given nodes),
+    keeps its zeros, and its other values are brought to a root mean square of 2: its deviation
+    would be tiny, and dividing by it would let rare words outweigh all others.
+    """
     if not bool(given.any()):
         raise ArrayError("expected at least one given node to fit a scaler on, got none")
-    if is_sparse(x):
-        largest = abs(to_scipy(select_rows(x, given))).max(axis=0).toarray().ravel()
-        scale = torch.from_numpy(largest).double()
-        return Scaler(torch.zeros_like(scale), torch.where(scale > 0, scale, 1.0))
-    return _standard(x, given.nonzero().flatten())
+    rows = given.nonzero().flatten()
+    moments = _sparse_moments(x, rows) if is_sparse(x) else _dense_moments(x, rows)
+    rare = moments.filled < FILLED
+    shift = torch.where(rare, 0.0, moments.mean)
+    scale = torch.where(rare, moments.rms * FILLED**0.5, moments.deviation)
+    return _not_flat(shift, scale, moments.size)
 
 
 def fit_target_scaler(y: Tensor, given: Tensor, transform: str = "none") -> TargetScaler:
@@ -144,7 +176,8 @@ def fit_target_scaler(y: Tensor, given: Tensor, transform: str = "none") -> Targ
     if len(known) == 0:
         raise ArrayError("expected at least one labelled given node to fit a scaler on, got none")
     known = TRANSFORMS[transform][0](known).unsqueeze(1)
-    return TargetScaler(transform, _standard(known, torch.arange(len(known))))
+    moments = _dense_moments(known, torch.arange(len(known)))
+    return TargetScaler(transform, _not_flat(moments.mean, moments.deviation, moments.size))
 
 
 def fit_range_scalers(x: Tensor, y: Tensor, given: Tensor) -> tuple[Scaler, TargetScaler]:
@@ -156,11 +189,11 @@ def fit_range_scalers(x: Tensor, y: Tensor, given: Tensor) -> tuple[Scaler, Targ
     low, high = values.min(), values.max()
     if is_sparse(x):
         low, high = low.clamp(max=0), high.clamp(min=0)
-    columns = x.shape[1]
+    width = x.shape[1]
     known = y[given].double()
     known = known[~torch.isnan(known)]
     return (
-        Scaler(low.expand(columns).clone(), _positive(high - low).expand(columns).clone()),
+        Scaler(low.expand(width).clone(), _positive(high - low).expand(width).clone()),
         TargetScaler(
             "none", Scaler(known.min().reshape(1), _positive(known.max() - known.min()).reshape(1))
         ),
@@ -171,17 +204,61 @@ def _positive(span: Tensor) -> Tensor:
     return torch.where(span > 0, span, 1.0)
 
 
-def _standard(x: Tensor, rows: Tensor) -> Scaler:
-    """Mean and deviation of some rows, read a few at a time."""
+@dataclass(frozen=True)
+class _Moments:
+    """Of each column over some rows, in units of its largest absolute value: 1e200² overflows.
+
+    Attributes:
+        size: the largest absolute value; 1 where all are zero.
+        mean, deviation: over all rows, zeros included.
+        filled: share of the rows that are not zero.
+        rms: root mean square of the values that are not zero; 0 where there are none.
+    """
+
+    size: Tensor
+    mean: Tensor
+    deviation: Tensor
+    filled: Tensor
+    rms: Tensor
+
+
+def _dense_moments(x: Tensor, rows: Tensor) -> _Moments:
+    """Read a few rows at a time."""
 
     def total(number: Callable[[Tensor], Tensor]) -> Tensor:
         parts = [number(x[rows[p]].double()).sum(dim=0) for p in row_chunks(len(rows))]
         return torch.stack(parts).sum(dim=0)
 
     largest = [x[rows[part]].double().abs().amax(dim=0) for part in row_chunks(len(rows))]
-    size = _positive(torch.stack(largest).amax(dim=0))  # divided out: squares of 1e200 overflow
-    shift = total(lambda chunk: chunk / size) / len(rows)
-    scale = (total(lambda chunk: (chunk / size - shift).square_()) / len(rows)).sqrt()
-    flat = scale <= 1e-12  # a column counts as constant when its spread is rounding noise
-    shift, scale = shift * size, scale * size
-    return Scaler(shift, torch.where(flat, 1.0, scale))
+    size = _positive(torch.stack(largest).amax(dim=0))
+    mean = total(lambda chunk: chunk / size) / len(rows)
+    deviation = (total(lambda chunk: (chunk / size - mean).square_()) / len(rows)).sqrt()
+    count = total(lambda chunk: (chunk != 0).double())
+    squares = total(lambda chunk: (chunk / size).square_())
+    return _Moments(size, mean, deviation, count / len(rows), (squares / _positive(count)).sqrt())
+
+
+def _sparse_moments(x: Tensor, rows: Tensor) -> _Moments:
+    """Look at the stored values only."""
+    chosen = to_csr(select_rows(x, rows))
+    places, values = chosen.col_indices(), chosen.values().double()
+    none = torch.zeros(x.shape[1], dtype=torch.float64)
+
+    def total(numbers: Tensor) -> Tensor:
+        return none.index_add(0, places, numbers)
+
+    size = _positive(none.scatter_reduce(0, places, values.abs(), "amax"))
+    values = values / size[places]
+    mean = total(values) / len(rows)
+    count = places.bincount(minlength=len(none)).double()
+    squares = total((values - mean[places]).square()) + (len(rows) - count) * mean.square()
+    rms = (total(values.square()) / _positive(count)).sqrt()
+    return _Moments(size, mean, (squares / len(rows)).sqrt(), count / len(rows), rms)
+
+
+def _not_flat(shift: Tensor, scale: Tensor, size: Tensor) -> Scaler:
+    """Return the scaler of columns that were divided by ``size``; constant ones are only shifted.
+
+    A column counts as constant when its spread is rounding noise.
+    """
+    return Scaler(shift * size, torch.where(scale <= 1e-12, 1.0, scale * size))

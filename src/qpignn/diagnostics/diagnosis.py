@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 
 from qpignn.data.graph import check_graph, given_nodes, labelled, test_nodes
-from qpignn.data.matrix import is_sparse
+from qpignn.data.matrix import column
 from qpignn.data.structure import Whole, communities, neighbour_gap
 from qpignn.diagnostics.coverage import Coverage, Division, Mask, count_coverage, divide
 from qpignn.diagnostics.findings import (
@@ -206,10 +206,9 @@ def _hits(intervals: Intervals, y: Floats) -> Mask:
 def _columns(data: Data, by: Mapping[str, Any] | Sequence[str]) -> dict[str, Any]:
     """Return the columns to divide by: categories, and what was asked for."""
     coding = data.get("coding")
-    dense = None if is_sparse(data.x) else data.x.double().numpy()
     words: dict[str, Any] = {}
-    if coding is not None and dense is not None:
-        words = {name: coding.categories_of(dense, name) for name in coding.category_columns}
+    if coding is not None:
+        words = {name: coding.categories_of(data.x, name) for name in coding.category_columns}
     if isinstance(by, Mapping):
         for name, values in by.items():
             _refuse_target(data, name, values)
@@ -220,11 +219,11 @@ def _columns(data: Data, by: Mapping[str, Any] | Sequence[str]) -> dict[str, Any
     for name in by:
         if name in words:
             continue
-        if dense is None or name not in names:
-            known = "" if dense is None else listed([*words, *names], 12)
+        if name not in names:
+            known = listed([*words, *names], 12)
             has = f"it has {known}" if known else "it has none with a name; pass by={name: values}"
             raise SettingError(f"by: expected a column of the graph, got {name!r}; {has}")
-        words[name] = dense[:, names.index(name)]
+        words[name] = column(data.x, names.index(name)).double().numpy()
     return words
 
 

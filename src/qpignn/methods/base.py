@@ -27,7 +27,6 @@ from qpignn import ranks
 from qpignn.data.coding import Coding
 from qpignn.data.doubts import doubts
 from qpignn.data.graph import check_graph, given_nodes, labelled, node_ids, test_nodes
-from qpignn.data.matrix import is_sparse
 from qpignn.data.views import hide_targets
 from qpignn.diagnostics.diagnosis import Diagnosis, diagnose
 from qpignn.errors import (
@@ -46,6 +45,7 @@ from qpignn.errors import (
 from qpignn.files import as_path
 from qpignn.intervals import Intervals, check_level, check_levels
 from qpignn.methods.folder import read_folder, write_folder
+from qpignn.methods.limits import Limits
 from qpignn.randomness import SEED_BITS
 from qpignn.tensors import check_tensors, packed, unpacked
 from qpignn.training.history import History
@@ -64,7 +64,6 @@ class Fitted:
     settings: dict[str, Any]
     columns: int
     names: list[str] | None
-    sparse: bool
     coding: dict[str, Any] | None
     calibrated_on: int | None
 
@@ -78,12 +77,11 @@ class Fitted:
             and isinstance(self.names, list | None)
             and (self.names is None or len(self.names) == self.columns)
             and all(isinstance(name, str) for name in self.names or ())
-            and isinstance(self.sparse, bool)
             and isinstance(self.coding, dict | None)
             and (self.calibrated_on is None or type(self.calibrated_on) is int)
         )
         if not right:
-            raise TypeError("settings, columns, names, sparse, coding or calibrated_on are amiss")
+            raise TypeError("settings, columns, names, coding or calibrated_on have invalid types")
         if self.coding is not None:
             Coding.from_dict(self.coding)
 
@@ -105,11 +103,6 @@ class Fitted:
         if data.x.shape[1] != self.columns:
             raise GraphError(
                 f"expected {self.columns} feature columns as in the fit, got {data.x.shape[1]}"
-            )
-        if is_sparse(data.x) and not self.sparse:
-            raise GraphError(
-                "expected dense features as in the fit, whose columns are shifted, got sparse "
-                "ones; use .to_dense()"
             )
 
 
@@ -288,7 +281,6 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             settings=self._settings(),
             columns=int(data.x.shape[1]),
             names=None if names is None else [str(name) for name in names],
-            sparse=is_sparse(data.x),
             coding=None if data.get("coding") is None else data.coding.to_dict(),
             calibrated_on=self._calibrated_on,
         )
@@ -345,6 +337,10 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             f"confidence_level: expected one of the fitted levels {self.levels_}, got {level:g}; "
             f"fit again with it among the levels"
         )
+
+    def _limits(self) -> Limits:
+        """Where targets lie; a method around this one cuts its bounds there, too."""
+        return Limits()
 
     @abstractmethod
     def _fit(self, data: Data, given: Tensor) -> None:

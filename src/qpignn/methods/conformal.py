@@ -56,7 +56,9 @@ class Conformal(IntervalMethod):
     exchangeable with those (as under a random split of a graph that is seen whole), the chance of
     being covered is at least the wanted level, and at most 1/(n + 1) more; with groups, in every
     group by itself. No promise for a node singled out by its features, nor under shift. Where too
-    few nodes score for a level the bound is infinite, and a warning says so.
+    few nodes score for a level the bound is infinite, and a warning says so. Bounds are cut at the
+    method's limits of the target (``y_min``, ``y_max``), which keeps the promise: a scoring node
+    beyond a limit counts as missed however wide the interval is.
 
     Args:
         method: the method to calibrate; a copy of it is fitted.
@@ -196,6 +198,7 @@ class Conformal(IntervalMethod):
         self._residuals = self._residuals_on(data, fitted)
         nodes = scoring.numpy()
         y = data.y.double().numpy()[nodes]
+        allowed = self.method_._limits().allow(data.y.numpy()[nodes])  # in their own precision
         labels, self.group_state_ = node_groups(data, self.groups, new=True)
         scale = self._difficulty(data)[nodes]
         self._calibrated_on = len(y)
@@ -203,6 +206,7 @@ class Conformal(IntervalMethod):
         for level in check_levels(self.confidence_level):
             said = self.method_.predict_interval(data, confidence_level=level).select(nodes)
             scores = self._scores(said, y) / scale
+            scores[~allowed] = np.inf  # no widening reaches them
             self.widenings_[level] = {
                 label: conformal_quantile(scores[labels[nodes] == label], level)
                 for label in sorted(set(labels[nodes]))
@@ -256,11 +260,12 @@ class Conformal(IntervalMethod):
         assert lower is not None
         assert upper is not None
         prediction = np.clip(said.prediction, lower, upper)
+        limits = self.method_._limits()
         return Bounds(
-            torch.from_numpy(prediction),
-            torch.from_numpy(lower),
-            torch.from_numpy(upper),
-            # the other scores make an interval around the prediction
+            limits.cut(torch.from_numpy(prediction)),
+            limits.cut(torch.from_numpy(lower)),
+            limits.cut(torch.from_numpy(upper)),
+            # scores other than cqr make an interval around the prediction
             side=said.side if self.score == "cqr" else None,
         )
 

@@ -96,7 +96,7 @@ def read_description(folder: Path) -> dict[str, Any]:
         description = read_json(path)
     except (OSError, ValueError) as error:
         raise ModelFileError(f"{path}: expected JSON, got something else: {error}") from error
-    wanted = {"method", "settings", "columns", "names", "sparse", "coding", "calibrated_on"}
+    wanted = {"method", "settings", "columns", "names", "coding", "calibrated_on"}
     wanted |= {"weights_sha256"}
     if not isinstance(description, dict) or not wanted <= description.keys():
         raise ModelFileError(f"{path}: expected the fields {sorted(wanted)}, got others")

@@ -9,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from qpignn.data.matrix import is_sparse
 from qpignn.data.structure import communities, degrees
 from qpignn.errors import SettingError, listed
 
@@ -56,9 +55,9 @@ def node_groups(
             raise SettingError("groups: expected the graph of the fit, got other edges")
         return np.array([f"community {label}" for label in communities(data)]), digest
     coding = data.get("coding")
-    columns = [] if coding is None or is_sparse(data.x) else coding.category_columns
+    columns = [] if coding is None else coding.category_columns
     if kind in columns:
-        return np.array([str(label) for label in coding.categories_of(data.x.numpy(), kind)]), None
+        return np.array([str(label) for label in coding.categories_of(data.x, kind)]), None
     labels = data.get(kind)
     if labels is None or len(labels) != nodes:
         raise SettingError(

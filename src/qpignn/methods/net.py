@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 import warnings
 from abc import abstractmethod
@@ -15,6 +16,7 @@ import torch
 from torch import Tensor, nn
 
 from qpignn import ranks
+from qpignn.data.matrix import by_content, is_sparse
 from qpignn.data.scaling import (
     Scaler,
     TargetScaler,
@@ -35,6 +37,7 @@ from qpignn.errors import (
 from qpignn.intervals import check_levels
 from qpignn.methods.base import Bounds, Fitted, IntervalMethod
 from qpignn.methods.batches import check_batch_size, chosen_size, deal
+from qpignn.methods.limits import AUTO, Limits, check_limits, settings_range
 from qpignn.methods.seen import FOLDS, Batch, Seen, fold_turns
 from qpignn.nn.device import PRECISIONS, find_device, product_precision, threads_for
 from qpignn.nn.encoders import ACTIVATIONS, SageEncoder
@@ -82,6 +85,9 @@ class NetMethod(IntervalMethod):
         device: where nets train: ``auto`` (a GPU if there is one), ``cpu``, ``cuda``, ``cuda:1`` …
         precision: of products of float32 numbers, in torch's words: ``highest``, or on hardware
             that has them the faster ``high`` (TF32) and ``medium`` (bfloat16).
+        y_min, y_max: where the target cannot go; bounds and predictions are cut there. ``auto``
+            sets a lower limit of 0 where no given target is negative, and an upper one of 0 where
+            none is positive; ``None`` sets no limit. ``y_min_`` and ``y_max_`` say what a fit uses.
         verbose: show a progress bar.
     """
 
@@ -105,6 +111,8 @@ class NetMethod(IntervalMethod):
         fan_out: int = 10,
         device: str = "auto",
         precision: str = "highest",
+        y_min: float | str | None = AUTO,
+        y_max: float | str | None = AUTO,
         verbose: bool = False,
         **unknown: Any,
     ) -> None:
@@ -126,6 +134,8 @@ class NetMethod(IntervalMethod):
         self.fan_out = fan_out
         self.device = device
         self.precision = precision
+        self.y_min = y_min
+        self.y_max = y_max
         self.verbose = verbose
 
     @abstractmethod
@@ -213,6 +223,7 @@ class NetMethod(IntervalMethod):
             raise SettingError(f"members: expected 1 or a multiple of {FOLDS}, got {self.members}")
         whole_number("hidden", self.hidden)
         whole_number("layers", self.layers)
+        check_limits(self.y_min, self.y_max)
         truth("verbose", self.verbose)
         if not not_negative("dropout", self.dropout) < 1:
             raise SettingError(f"dropout: expected a share from 0 to below 1, got {self.dropout!r}")
@@ -227,6 +238,25 @@ class NetMethod(IntervalMethod):
             look_every=LOOK_EVERY,
             verbose=self.verbose,
         )
+
+    def _fit_on(self, data: Data, given: Tensor) -> Self:
+        self.limits_ = Limits.find(self.y_min, self.y_max, data.y[given].numpy())
+        data = copy.copy(data)
+        data.x = by_content(data.x)
+        return super()._fit_on(data, given)
+
+    def _limits(self) -> Limits:
+        return self.limits_
+
+    @property
+    def y_min_(self) -> float | None:
+        """The lower limit of bounds and predictions; None where there is none."""
+        return None if math.isinf(self.limits_.low) else self.limits_.low
+
+    @property
+    def y_max_(self) -> float | None:
+        """The upper limit of bounds and predictions; None where there is none."""
+        return None if math.isinf(self.limits_.high) else self.limits_.high
 
     def _fit(self, data: Data, given: Tensor) -> None:
         self._fit_scalers(data, given)
@@ -317,7 +347,7 @@ class NetMethod(IntervalMethod):
         columns = (found.prediction, found.lower, found.upper)
         told = [self.y_scaler_.inverse(column) for column in columns]
         self._tell_cut(told[0])
-        prediction, lower, upper = (column.clamp(*self._range()) for column in told)
+        prediction, lower, upper = (self.limits_.cut(column) for column in told)
         share = None if found.epistemic is None else found.epistemic * (upper - lower)
         return Bounds(prediction, lower, upper, share, found.side)
 
@@ -341,13 +371,9 @@ class NetMethod(IntervalMethod):
             outputs = self.net_.by_members(graph) if apart else self.net_(graph)
         return each(outputs, Tensor.cpu)
 
-    def _range(self) -> tuple[float, float]:
-        """Where targets lie: bounds are cut there."""
-        return -math.inf, math.inf
-
     def _tell_cut(self, prediction: Tensor) -> None:
         """Warn where most predictions lie where targets cannot."""
-        low, high = self._range()
+        low, high = self.limits_.low, self.limits_.high
         cut = int(((prediction < low) | (prediction > high)).sum())
         if 2 * cut > len(prediction):
             warnings.warn(
@@ -421,13 +447,20 @@ class NetMethod(IntervalMethod):
         return held_out
 
     def _operands(self, data: Data, first: Tensor | None = None) -> Operands:
-        x = self.x_scaler_.transform(data.x, DTYPES[self.dtype])
-        return prepare(x, data.edge_index, data.get("edge_weight"), first=first)
+        x, dtype, offset = by_content(data.x), DTYPES[self.dtype], None
+        if is_sparse(x):
+            x, offset = self.x_scaler_.transform_sparse(x, dtype)
+        else:
+            x = self.x_scaler_.transform(x, dtype)
+        weight = data.get("edge_weight")
+        return prepare(x, data.edge_index, weight, first=first, offset=offset)
 
     def _state(self) -> dict[str, Tensor]:
         state = {f"net.{name}": tensor for name, tensor in self.net_.state_dict().items()}
         for name, scaler in (("x_scaler", self.x_scaler_), ("y_scaler", self.y_scaler_)):
             state |= {f"{name}.{part}": tensor for part, tensor in scaler.state().items()}
+        if AUTO in (self.y_min, self.y_max):  # else the settings say it all
+            state["limits"] = self.limits_.state()
         return state
 
     def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
@@ -437,6 +470,14 @@ class NetMethod(IntervalMethod):
         self.net_ = restored(lambda: self._new_net(fitted.columns), weights)
         self.x_scaler_ = Scaler.from_state(part_of(state, "x_scaler"), fitted.columns)
         self.y_scaler_ = TargetScaler.from_state(part_of(state, "y_scaler"))
+        self.limits_ = Limits(*settings_range(self.y_min, self.y_max))
+        if AUTO in (self.y_min, self.y_max):
+            self.limits_ = Limits.from_state(state["limits"], self.y_min, self.y_max)
+
+    @classmethod
+    def _from_settings(cls, settings: dict[str, Any]) -> Self:
+        """Make a method from stored settings; one saved when it had no limits has none."""
+        return cls(**{"y_min": None, "y_max": None, **settings})
 
 
 def restored(make: Callable[[], IntervalNet], weights: dict[str, Tensor]) -> IntervalNet:

@@ -23,7 +23,7 @@ from qpignn.calibration import (
     enough_for,
 )
 from qpignn.data.scaling import TRANSFORMS
-from qpignn.errors import QpignnWarning, SettingError, one_of, real_number
+from qpignn.errors import QpignnWarning, SettingError, one_of
 from qpignn.intervals import SIDES, check_levels
 from qpignn.methods.base import Bounds, Fitted
 from qpignn.methods.net import NetMethod
@@ -38,7 +38,8 @@ Outputs = tuple[Tensor, Tensor, Tensor]
 MEMBERS = 10
 HELPING_LEVELS = (0.5, 0.8)  # trained too when self-calibrating: they steady the value
 SMALLEST = 1e-12  # half-width, in the net's units: softplus ends at 0 for extreme features
-HEAVY_TAIL = 1.5  # skewness from which a logarithm is tried; an exponential law has 2
+HEAVY_TAIL = 1.5  # skewness from which logarithms are tried; an exponential law has 2
+TRIED = ("none", "log1p")  # transforms of a heavy-tailed target that compete
 AS_TRAINED = {
     "both": Stretch(1.0, 1.0),
     "lower": Stretch(1.0, math.inf),
@@ -55,8 +56,6 @@ class SelfCalibrating(NetMethod):
     side: str
     tails: str | None
     target_transform: str
-    y_min: float | None
-    y_max: float | None
 
     @abstractmethod
     def _calibrates(self) -> bool:
@@ -86,18 +85,6 @@ class SelfCalibrating(NetMethod):
                 f"target_transform: expected none with the published scaling 'range', got "
                 f"{self.target_transform!r}"
             )
-        for name, limit in (("y_min", self.y_min), ("y_max", self.y_max)):
-            if limit is not None:
-                real_number(name, limit)
-        low, high = self._range()
-        if not low < high:
-            raise SettingError(f"y_min: expected a number below y_max, got {low!r} and {high!r}")
-
-    def _range(self) -> tuple[float, float]:
-        return (
-            -math.inf if self.y_min is None else float(self.y_min),
-            math.inf if self.y_max is None else float(self.y_max),
-        )
 
     def _members(self) -> int:
         return (MEMBERS if self._calibrates() else 1) if self.members is None else self.members
@@ -120,21 +107,15 @@ class SelfCalibrating(NetMethod):
         return self._two_sided(check_levels(self.confidence_level)[-1])
 
     def _fit(self, data: Data, given: Tensor) -> None:
-        known = data.y[given]
-        low, high = self._range()
-        if bool(((known < low) | (known > high)).any()):  # in the targets' own precision
-            raise SettingError(
-                f"y_min, y_max: expected the given targets between {low:g} and {high:g}, got some "
-                f"from {known.min():g} to {known.max():g}"
-            )
-        names = self._transforms(known.double().numpy())
-        best, best_price = self._fit_transformed(data, given, names[0])
+        heavy = is_heavy_tailed(data.y[given].double().numpy())
+        names = self._transforms(heavy)
+        best, best_price = self._fit_transformed(data, given, names[0], heavy)
         interrupted = self.history_.stopped == "interrupted"
         for name in names[1:]:
             if interrupted:
                 break
             try:
-                learnt, price = self._fit_transformed(data, given, name)
+                learnt, price = self._fit_transformed(data, given, name, heavy)
             except KeyboardInterrupt:  # before anything was learnt: what came before is kept
                 interrupted = True
                 break
@@ -145,17 +126,15 @@ class SelfCalibrating(NetMethod):
         if interrupted:
             self.history_.stopped = "interrupted"
 
-    def _transforms(self, known: Floats) -> list[str]:
-        """Which transforms of the target to try."""
+    def _transforms(self, heavy: bool) -> tuple[str, ...]:
+        """Which transforms of the target to try; ``heavy``: whether its tail is."""
         if self.target_transform != "auto":
-            return [self.target_transform]
+            return (self.target_transform,)
         compares = self._calibrates() and self.side == "both" and self.scaling == "standard"
-        # in units of the largest: cubes of 1e200 overflow
-        heavy = 0 <= known.min() < known.max() and skew(known / known.max()) > HEAVY_TAIL
-        return ["none", "log1p"] if compares and heavy else ["none"]
+        return TRIED if compares and heavy else ("none",)
 
     def _fit_transformed(
-        self, data: Data, given: Tensor, transform: str
+        self, data: Data, given: Tensor, transform: str, heavy: bool
     ) -> tuple[dict[str, Any], float]:
         """Train, and calibrate if asked to; return all that was learnt, and its price."""
         self._fit_scalers(data, given, transform)
@@ -163,12 +142,12 @@ class SelfCalibrating(NetMethod):
         self._train_seen(seen)
         self.stretches_, price = {}, 0.0
         for level in check_levels(self.confidence_level):
-            self.stretches_[level], cost = self._stretched(seen, level)
+            self.stretches_[level], cost = self._stretched(seen, level, heavy)
             price += cost
         learnt = ("net_", "x_scaler_", "y_scaler_", "history_", "stretches_")
         return {name: getattr(self, name) for name in learnt}, price
 
-    def _stretched(self, seen: Seen, level: float) -> tuple[Stretch, float]:
+    def _stretched(self, seen: Seen, level: float, heavy: bool) -> tuple[Stretch, float]:
         """Return a level's stretch, and the price of the held-out intervals it makes."""
         if not self._calibrates():
             return AS_TRAINED["both"], 0.0
@@ -192,8 +171,14 @@ class SelfCalibrating(NetMethod):
             level,
             side=self.side,
             tails=self._tails(),
-            unit=lambda z: self.y_scaler_.inverse(torch.from_numpy(z)).numpy(),
+            unit=self._in_targets_unit,
+            heavy_tailed=heavy,
         )
+
+    def _in_targets_unit(self, z: Floats) -> Floats:
+        """Return bounds as a user sees them: in the target's unit, cut at its limits."""
+        found: Floats = self.limits_.cut(self.y_scaler_.inverse(torch.from_numpy(z))).numpy()
+        return found
 
     def _reach(self, outputs: Outputs, level: float) -> Reach:
         """Return what each member says at a wanted level."""
@@ -233,3 +218,10 @@ class SelfCalibrating(NetMethod):
             share,
             self.side,
         )
+
+
+def is_heavy_tailed(y: Floats) -> bool:
+    """Whether targets from 0 up are so skewed that a few of them are far larger than the rest."""
+    if not 0 <= y.min() < y.max():
+        return False
+    return bool(skew(y / y.max()) > HEAVY_TAIL)  # in units of the largest: cubes of 1e200 overflow

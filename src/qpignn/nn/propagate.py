@@ -35,6 +35,8 @@ class SparseMatrix:
         starts, columns: CSR arrays.
         values: of the stored entries; None where all are 1.
         scale: (rows, 1), what each row is multiplied by; None for nothing.
+        offset: (columns,), added to every row, so that the matrix stands for S + 1·offsetᵀ without
+            being filled; None for nothing. This is how sparse columns are centred.
     """
 
     def __init__(
@@ -44,16 +46,21 @@ class SparseMatrix:
         values: Tensor | None,
         shape: tuple[int, int],
         scale: Tensor | None = None,
+        *,
+        offset: Tensor | None = None,
     ) -> None:
         self.starts, self.columns, self.values = starts, columns, values
-        self.shape, self.scale = shape, scale
+        self.shape, self.scale, self.offset = shape, scale, offset
         self._diagonals: dict[int, SparseMatrix] = {}
 
     @classmethod
-    def from_scipy(cls, matrix: Any, dtype: torch.dtype = torch.float32) -> Self:
-        """Take over a SciPy matrix with its values."""
+    def from_scipy(
+        cls, matrix: Any, dtype: torch.dtype = torch.float32, offset: Tensor | None = None
+    ) -> Self:
+        """Take over a SciPy matrix with its values; ``offset`` is added to every row."""
         matrix = sp.csr_matrix(matrix)
-        return cls(*_csr(matrix), torch.from_numpy(matrix.data).to(dtype), matrix.shape)
+        values = torch.from_numpy(matrix.data).to(dtype)
+        return cls(*_csr(matrix), values, matrix.shape, offset=offset)
 
     def __matmul__(self, dense: Tensor) -> Tensor:
         product: Tensor = _Product.apply(dense, self)  # type: ignore[no-untyped-call]
@@ -66,11 +73,10 @@ class SparseMatrix:
 
     def to(self, device: torch.device) -> SparseMatrix:
         """Bring the numbers to a device."""
-        parts = (self.starts, self.columns, self.values, self.scale)
-        starts, columns, values, scale = (None if p is None else p.to(device) for p in parts)
-        assert starts is not None
-        assert columns is not None
-        return SparseMatrix(starts, columns, values, self.shape, scale)
+        parts = (self.values, self.scale, self.offset)
+        values, scale, offset = (None if part is None else part.to(device) for part in parts)
+        starts, columns = self.starts.to(device), self.columns.to(device)
+        return SparseMatrix(starts, columns, values, self.shape, scale, offset=offset)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -80,6 +86,21 @@ class SparseMatrix:
 
     def multiply(self, dense: Tensor, *, transposed: bool = False) -> Tensor:
         """Return the plain product, outside autograd."""
+        product = self._stored_product(dense, transposed)
+        if self.offset is None:
+            return product
+        # (S + 1·oᵀ)·D = S·D + 1·(oᵀD), and transposed Sᵀ·D + o·(1ᵀD): one row, one outer product
+        offset = self.offset.to(dense.dtype)
+        if not transposed:
+            return product.add_((offset @ dense).unsqueeze(-2))
+        totals = dense.sum(dim=-2, keepdim=True)
+        column = offset.unsqueeze(-1)
+        if dense.dim() == 2:
+            return product.addmm_(column, totals)
+        return product.baddbmm_(column.expand(len(dense), -1, -1), totals)
+
+    def _stored_product(self, dense: Tensor, transposed: bool) -> Tensor:
+        """Multiply by the stored entries alone."""
         if dense.dim() == 2:
             return self._times(dense, transposed)
         if len(dense) == 1:
@@ -121,6 +142,7 @@ class SparseMatrix:
             None if self.values is None else self.values[low:high],
             (end - start, self.shape[1]),
             None if self.scale is None else self.scale[start:end],
+            offset=self.offset,
         )
 
     def _times(self, dense: Tensor, transposed: bool) -> Tensor:
@@ -233,6 +255,7 @@ def prepare(
     edge_weight: Tensor | None = None,
     *,
     first: Tensor | None = None,
+    offset: Tensor | None = None,
 ) -> Operands:
     """Build the operands of a graph, once per fit or prediction.
 
@@ -240,6 +263,7 @@ def prepare(
         x: (nodes, columns), dense or CSR, already scaled.
         edge_index, edge_weight: messages run from row 0 to row 1; weights make the mean weighted.
         first: positions of the nodes to give outputs for, in the wanted order; default all.
+        offset: (columns,), added to every row of a CSR ``x`` (zeros included); default nothing.
     """
     nodes = x.shape[0]
     order = None if first is None else _first_of_all(first, nodes)
@@ -248,7 +272,7 @@ def prepare(
     means = (mean,) if rows == nodes else (mean.some(0, rows), mean)
     if is_sparse(x):
         x = x if order is None else select_rows(x, order)
-        features = SparseMatrix.from_scipy(to_scipy(x), x.dtype)
+        features = SparseMatrix.from_scipy(to_scipy(x), x.dtype, offset)
         return Operands(features, x.shape[1], means, rows, features)
     x = x if order is None else x[order]
     both = new_tensor((nodes, 2 * x.shape[1]), x.dtype)

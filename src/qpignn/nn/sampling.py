@@ -110,4 +110,4 @@ def _rows_of(matrix: SparseMatrix, rows: Tensor) -> SparseMatrix:
     assert values is not None
     arrays = (part.numpy() for part in (values, matrix.columns, matrix.starts))
     chosen = sp.csr_matrix(tuple(arrays), shape=matrix.shape)[rows.numpy()]
-    return SparseMatrix.from_scipy(chosen, values.dtype)
+    return SparseMatrix.from_scipy(chosen, values.dtype, matrix.offset)

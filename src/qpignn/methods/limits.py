@@ -1,0 +1,102 @@
+"""Limits of the target: bounds are cut where it cannot go."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from qpignn.errors import SettingError, real_number
+
+AUTO = "auto"
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The interval that all targets lie in.
+
+    Attributes:
+        low, high: its ends, infinite where there is no limit.
+        low_found, high_found: whether a limit was found in the given targets, not set by the user.
+            A bound that is infinite stays infinite at such a limit: one that was not asked for
+            (``side``), or that too few nodes could tell, must not look like a finite one.
+    """
+
+    low: float = -math.inf
+    high: float = math.inf
+    low_found: bool = False
+    high_found: bool = False
+
+    @classmethod
+    def find(cls, y_min: Any, y_max: Any, y: npt.NDArray[np.floating[Any]]) -> Self:
+        """Return the limits that settings and given targets make.
+
+        Args:
+            y_min, y_max: a number, None for no limit, or ``auto``: 0 as a lower limit where no
+                given target is negative, or as an upper limit where none is positive.
+            y: the given targets. A new one that is exchangeable with these n lies beyond a limit
+                found in them with a probability of at most 1/(n + 1).
+
+        Raises:
+            SettingError: where a given target lies beyond a limit that was set.
+        """
+        low_found = isinstance(y_min, str) and bool(y.min() >= 0)
+        high_found = isinstance(y_max, str) and bool(y.max() <= 0)
+        low, high = settings_range(y_min, y_max)
+        limits = cls(0.0 if low_found else low, 0.0 if high_found else high, low_found, high_found)
+        if bool(((y < low) | (y > high)).any()):  # in the targets' own precision
+            raise SettingError(
+                f"y_min, y_max: expected the given targets between {low:g} and {high:g}, got some "
+                f"from {y.min():g} to {y.max():g}"
+            )
+        return limits
+
+    @classmethod
+    def from_state(cls, state: Tensor, y_min: Any, y_max: Any) -> Self:
+        """Rebuild from :meth:`state` and the settings of the fit, or raise ValueError."""
+        if state.shape != (2,) or state.dtype != torch.float64 or bool(state.isnan().any()):
+            raise ValueError(f"limits: expected two numbers, float64, got {tuple(state.shape)}")
+        low, high = state.tolist()
+        if not low < high:
+            raise ValueError(f"limits: expected a lower and a higher one, got {low:g} and {high:g}")
+        found = (isinstance(y_min, str) and low == 0, isinstance(y_max, str) and high == 0)
+        return cls(low, high, *found)
+
+    def state(self) -> Tensor:
+        """Return the two limits, to be saved beside a model."""
+        return torch.tensor([self.low, self.high], dtype=torch.float64)
+
+    def cut(self, values: Tensor) -> Tensor:
+        """Return bounds or predictions, those beyond a limit moved to it."""
+        found = values.clamp(self.low, self.high)
+        if self.low_found:
+            found = torch.where(values == -math.inf, values, found)
+        return torch.where(values == math.inf, values, found) if self.high_found else found
+
+    def allow(self, y: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.bool_]:
+        """Return which targets lie within the limits."""
+        allowed: npt.NDArray[np.bool_] = (self.low <= y) & (y <= self.high)
+        return allowed
+
+
+def check_limits(y_min: Any, y_max: Any) -> None:
+    """Raise unless the settings are numbers, None or ``auto``, the lower one below the higher."""
+    for name, limit in (("y_min", y_min), ("y_max", y_max)):
+        if limit is not None and not (isinstance(limit, str) and limit == AUTO):
+            real_number(name, limit, what='"auto", a number, or None for no limit')
+    low, high = settings_range(y_min, y_max)
+    if not low < high:
+        raise SettingError(f"y_min: expected a number below y_max, got {low!r} and {high!r}")
+
+
+def settings_range(y_min: Any, y_max: Any) -> tuple[float, float]:
+    """Return the limits that were set as numbers, infinite where none was."""
+    return (
+        -math.inf if y_min is None or isinstance(y_min, str) else float(y_min),
+        math.inf if y_max is None or isinstance(y_max, str) else float(y_max),
+    )
