@@ -100,8 +100,8 @@ def test_the_county_data_from_two_csv_files(
     assert "scaling standard" in done.err
     table = pd.read_csv(counties[0], dtype={"fips": str})
     assert qpignn("predict", folder, "--out", out).code == 0
-    found = pd.read_csv(out, dtype={"id": str})
-    assert found["id"].tolist() == table.loc[table["rate"].isna(), "fips"].tolist()
+    found = pd.read_csv(out, dtype={"fips": str})
+    assert found["fips"].tolist() == table.loc[table["rate"].isna(), "fips"].tolist()
     assert np.isfinite(found[["prediction", "lower", "upper"]]).all(axis=None)
     assert qpignn("report", folder).code == 0
     figures = json.loads(qpignn("evaluate", folder, "--json").out)
@@ -109,7 +109,7 @@ def test_the_county_data_from_two_csv_files(
     assert content["figures"] == figures
     nodes = pd.DataFrame({k: v for k, v in content["nodes"].items() if isinstance(v, list)})
     waiting = nodes[nodes["role"] == 2].reset_index(drop=True)
-    assert waiting["id"].tolist() == found["id"].tolist()
+    assert waiting["id"].tolist() == found["fips"].tolist()
     np.testing.assert_allclose(waiting["upper"], found["upper"], rtol=1e-5)
     assert "state" in [one["name"] for one in content["groupings"]]
 

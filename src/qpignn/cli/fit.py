@@ -27,6 +27,7 @@ from qpignn.errors import SettingError, WriteError, listed, one_of
 from qpignn.names import DATASETS
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from torch_geometric.data import Data
 
     from qpignn.data.readers import Frames
@@ -292,10 +293,20 @@ def _tell_read(found: dict[str, Any], data: Data, tables: Frames | None) -> None
         more += f"connected components: {found['components']:,}"
     say(
         f"read: {found['nodes']:,} nodes ({found['labelled']:,} labelled), {found['edges']:,} "
-        f"{kind}, {found['features']:,} features{more}"
+        f"{kind}, {found['features']:,} features{_sparse(data.x)}{more}"
     )
     for line in [*_written(tables), *_coded(data)]:
         say(f"  {line}")
+
+
+def _sparse(x: Tensor) -> str:
+    """Say how full a sparse matrix of features is; nothing of a dense one."""
+    from qpignn.data.matrix import is_sparse, stored_values
+
+    if not is_sparse(x):
+        return ""
+    filled = len(stored_values(x)) / (x.shape[0] * x.shape[1])
+    return f" (sparse: {100 * filled:.2g} % are not zero)"
 
 
 def _written(tables: Frames | None) -> list[str]:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from qpignn.data.coding import NUMBER
 from qpignn.data.graph import node_ids
-from qpignn.data.matrix import is_sparse
+from qpignn.data.matrix import column, is_sparse
 from qpignn.errors import ArrayError, SettingError, brief, listed
 from qpignn.reports.markup import rounded
 
@@ -39,7 +39,7 @@ def column_content(
     Args:
         data: the graph.
         columns: one value per node each, in the order of the graph's nodes; None for the graph's
-            named dense features.
+            named features.
         shown: the nodes that the page lists.
 
     Returns:
@@ -57,12 +57,12 @@ def column_content(
     ids = [str(name) for name in node_ids(data)[shown]]
     y = None if data.get("y") is None else data.y.double().numpy()[shown]
     size = 0
-    for name, values in _source(data, columns):
-        column = values.iloc[shown]
+    for name, everyone in _source(data, columns):
+        values = everyone.iloc[shown]
         if left_out or len(found) == MOST:
             left_out.append(name)
-        elif not _repeats(column, ids, y):
-            content = {"name": name, "shown": name not in hidden, **_content(column)}
+        elif not _repeats(values, ids, y):
+            content = {"name": name, "shown": name not in hidden, **_content(values)}
             size += len(json.dumps(content))
             if size <= BYTES:
                 found.append(content)
@@ -94,32 +94,33 @@ def _source(
         )
     for name, values in columns.items():
         try:
-            column = pd.Series(values)
+            series = pd.Series(values)
         except (TypeError, ValueError) as error:
             raise ArrayError(f"columns: expected values for {name!r}, got {error}") from error
-        if len(column) != nodes:
+        if len(series) != nodes:
             raise ArrayError(
                 f"columns: expected one value per node for {name!r} ({nodes:,}), got "
-                f"{len(column):,}"
+                f"{len(series):,}"
             )
-        yield str(name), column
+        yield str(name), series
 
 
 def _features(data: Data) -> Iterator[tuple[str, pd.Series[Any]]]:
-    """Return named dense features; categories as the words they were in the table."""
-    names = list(data.get("feature_names") or [])
-    if is_sparse(data.x) or not names:
-        return
-    x, coding = data.x.numpy(), data.get("coding")
+    """Return named features; categories as the words they were in the table.
+
+    Sparse features that were no table, such as words of pages, are left out.
+    """
+    names, coding = list(data.get("feature_names") or []), data.get("coding")
     if coding is None or coding.feature_names != names:
-        for i, name in enumerate(names):
-            yield str(name), pd.Series(x[:, i])
+        for i, name in enumerate([] if is_sparse(data.x) else names):
+            yield str(name), pd.Series(data.x[:, i].numpy())
         return
-    for column in coding.columns:
-        if column.kind == NUMBER:
-            yield column.name, pd.Series(x[:, names.index(column.feature_names[0])])
+    for known in coding.columns:
+        if known.kind == NUMBER:
+            values = column(data.x, names.index(known.feature_names[0])).numpy()
         else:
-            yield column.name, pd.Series(coding.categories_of(x, column.name))
+            values = coding.categories_of(data.x, known.name)
+        yield known.name, pd.Series(values)
 
 
 def _repeats(column: pd.Series[Any], ids: list[str], y: npt.NDArray[Any] | None) -> bool:
