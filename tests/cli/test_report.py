@@ -110,7 +110,7 @@ def test_the_county_data_from_two_csv_files(
     nodes = pd.DataFrame({k: v for k, v in content["nodes"].items() if isinstance(v, list)})
     waiting = nodes[nodes["role"] == 2].reset_index(drop=True)
     assert waiting["id"].tolist() == found["fips"].tolist()
-    np.testing.assert_allclose(waiting["upper"], found["upper"], rtol=1e-5)
+    np.testing.assert_allclose(waiting["upper"], found["upper"], rtol=1e-5, atol=1e-6)
     assert "state" in [one["name"] for one in content["groupings"]]
 
 
