@@ -10,6 +10,7 @@ both ways.
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,7 +48,8 @@ def check_graph(data: Data, *, need_target: bool = True) -> Data:
             f"expected a torch_geometric.data.Data, got {type(data).__name__}; "
             f"make one with from_frames or from_networkx"
         )
-    out = Data(**data.to_dict())
+    data = Data(**{name: _normal(value) for name, value in data.to_dict().items()})
+    out = copy.copy(data)
     out.x = _checked_features(data)
     nodes = out.x.shape[0]
     if data.get("node_id") is not None:
@@ -69,6 +71,11 @@ def check_graph(data: Data, *, need_target: bool = True) -> Data:
             out[name] = _checked_mask(name, data[name], nodes)
     _check_disjoint(out)
     return out
+
+
+def _normal(value: Any) -> Any:
+    """Copy a tensor that was made in inference mode: no gradient can be computed with it."""
+    return value.clone() if isinstance(value, Tensor) and value.is_inference() else value
 
 
 def _check_feature_names(names: Any, columns: int) -> None:

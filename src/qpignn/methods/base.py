@@ -1,7 +1,9 @@
 """The contract every method keeps: fit, predict_interval, save, load, with scikit-learn's manners.
 
 Public methods check and translate; a method implements ``_fit``, ``_predict``, ``_state`` and
-``_restore``. Targets outside the given nodes are NaN before ``_fit`` sees the graph.
+``_restore``. Targets outside the given nodes are NaN before ``_fit`` sees the graph. Public methods
+run under :func:`qpignn.nn.torch_state.pinned`, so that results do not depend on what the calling
+program has set in torch or NumPy.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ from qpignn.files import as_path
 from qpignn.intervals import Intervals, check_level, check_levels
 from qpignn.methods.folder import read_folder, write_folder
 from qpignn.methods.limits import Limits
+from qpignn.nn.torch_state import pinned
 from qpignn.randomness import SEED_BITS
 from qpignn.tensors import check_tensors, packed, unpacked
 from qpignn.training.history import History
@@ -159,12 +162,13 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         same fit. What is legal but deserves a second look is told in warnings
         (:mod:`qpignn.data.doubts`).
         """
-        self.check_settings()
-        data = check_graph(data)
-        given = _checked_given(data, train_mask)
-        for doubt in doubts(data, given):
-            warnings.warn(doubt, QpignnWarning, stacklevel=2)
-        return self._fit_on(data, given)
+        with pinned():
+            self.check_settings()
+            data = check_graph(data)
+            given = _checked_given(data, train_mask)
+            for doubt in doubts(data, given):
+                warnings.warn(doubt, QpignnWarning, stacklevel=2)
+            return self._fit_on(data, given)
 
     def _fit_on(self, data: Data, given: Tensor) -> Self:
         """Learn from the given nodes of a checked graph."""
@@ -185,14 +189,15 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         ``confidence_level`` chooses among the fitted levels (any level, for methods whose class
         says ``any_level``); default the highest fitted.
         """
-        fitted = self._fitted()
-        data = check_graph(data, need_target=False)
-        fitted.check(data)
-        level = self._level(confidence_level)
-        asked = self._as_fitted()
-        if self.any_level:
-            asked.confidence_level = level
-        bounds = asked._predict(data, level)
+        with pinned():
+            fitted = self._fitted()
+            data = check_graph(data, need_target=False)
+            fitted.check(data)
+            level = self._level(confidence_level)
+            asked = self._as_fitted()
+            if self.any_level:
+                asked.confidence_level = level
+            bounds = asked._predict(data, level)
         columns = (bounds.prediction, bounds.lower, bounds.upper)
         intervals = Intervals(
             *columns,
@@ -218,8 +223,10 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             confidence_level: which of the fitted levels; default the highest.
             by: columns to divide by; see :func:`qpignn.diagnostics.diagnosis.diagnose`.
         """
-        wanted, *others = self.predict_levels(data, confidence_level=confidence_level)
-        return diagnose(data, wanted, others, by=by, calibration_nodes=self.fitted_.calibrated_on)
+        with pinned():
+            wanted, *others = self.predict_levels(data, confidence_level=confidence_level)
+            count = self.fitted_.calibrated_on
+            return diagnose(data, wanted, others, by=by, calibration_nodes=count)
 
     def predict_levels(
         self, data: Data, *, confidence_level: float | None = None
@@ -237,7 +244,8 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         """Write the fitted method to a folder (no pickle): weights and a readable description."""
         fitted = self._fitted()
         described = {"method": type(self).__name__, **asdict(fitted)}
-        state = {**self._as_fitted()._state(), "history": packed(asdict(self.history_))}
+        with pinned():
+            state = {**self._as_fitted()._state(), "history": packed(asdict(self.history_))}
         write_folder(as_path("folder", folder), described, state)
 
     @classmethod
@@ -250,9 +258,10 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             method = cls._from_settings(fitted.settings)
             method.check_settings()
             method.history_ = History.from_dict(unpacked(state.pop("history")))
-            method._restore(state, fitted)
-            method.fitted_ = fitted
-            check_tensors(state, method._as_fitted()._state())
+            with pinned():
+                method._restore(state, fitted)
+                method.fitted_ = fitted
+                check_tensors(state, method._as_fitted()._state())
         except (
             *(TypeError, ValueError, KeyError, AttributeError),
             *(RuntimeError, OverflowError, QpignnError),

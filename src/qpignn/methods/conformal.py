@@ -38,6 +38,7 @@ from qpignn.methods.base import Bounds, Fitted, IntervalMethod, as_mask
 from qpignn.methods.groups import local_difficulty, node_groups
 from qpignn.methods.net import part_of
 from qpignn.methods.prefit import Prefit
+from qpignn.nn.torch_state import pinned
 from qpignn.randomness import numpy_rng
 from qpignn.tensors import packed, unpacked
 
@@ -116,26 +117,27 @@ class Conformal(IntervalMethod):
             confidence_level: wanted coverage, or several.
             settings: ``score``, ``groups`` and so on.
         """
-        if not callable(model):
-            raise SettingError(
-                f"model: expected a net or a function of x and edge_index, got {brief(model)}"
-            )
-        data = check_graph(data)
-        made = cls(Prefit(model, confidence_level), **settings)
-        made.check_settings()
-        if made.neighbourhood:
-            raise SettingError(
-                "neighbourhood: expected a method fitted here, whose misses on its own nodes are "
-                "known, got a net trained elsewhere; leave it out"
-            )
-        nodes = as_mask(calibration_mask, data.x.shape[0]) & ~data.y.isnan()
-        if not bool(nodes.any()):
-            raise SplitError("calibration_mask: expected labelled nodes, got none")
-        made.method_ = Prefit(model, confidence_level)._fit_on(data, ~data.y.isnan())
-        made.history_ = made.method_.history_
-        made._calibrate(data, nodes, torch.zeros_like(nodes))
-        made.fitted_ = made._fitted_on(data)
-        return made
+        with pinned():
+            if not callable(model):
+                raise SettingError(
+                    f"model: expected a net or a function of x and edge_index, got {brief(model)}"
+                )
+            data = check_graph(data)
+            made = cls(Prefit(model, confidence_level), **settings)
+            made.check_settings()
+            if made.neighbourhood:
+                raise SettingError(
+                    "neighbourhood: expected a method fitted here, whose misses on its own nodes "
+                    "are known, got a net trained elsewhere; leave it out"
+                )
+            nodes = as_mask(calibration_mask, data.x.shape[0]) & ~data.y.isnan()
+            if not bool(nodes.any()):
+                raise SplitError("calibration_mask: expected labelled nodes, got none")
+            made.method_ = Prefit(model, confidence_level)._fit_on(data, ~data.y.isnan())
+            made.history_ = made.method_.history_
+            made._calibrate(data, nodes, torch.zeros_like(nodes))
+            made.fitted_ = made._fitted_on(data)
+            return made
 
     def free_levels(self) -> tuple[float, ...]:
         """Those of the method inside."""
