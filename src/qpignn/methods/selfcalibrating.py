@@ -14,6 +14,7 @@ from scipy.stats import skew
 from torch import Tensor
 
 from qpignn.calibration import (
+    FEW,
     TAILS,
     Floats,
     Reach,
@@ -105,8 +106,9 @@ class SelfCalibrating(NetMethod):
 
     def _fit(self, data: Data, given: Tensor) -> None:
         heavy = is_heavy_tailed(data.y[given].double().numpy())
-        names = self._transforms(heavy)
+        names = self._transforms(heavy, int(given.sum()))
         best, best_price = self._fit_transformed(data, given, names[0], heavy)
+        self._warn_of_left_out(data)
         interrupted = self.history_.stopped == "interrupted"
         for name in names[1:]:
             if interrupted:
@@ -123,12 +125,22 @@ class SelfCalibrating(NetMethod):
         if interrupted:
             self.history_.stopped = "interrupted"
 
-    def _transforms(self, heavy: bool) -> tuple[str, ...]:
-        """Which transforms of the target to try; ``heavy``: whether its tail is."""
+    def _transforms(self, heavy: bool, labels: int) -> tuple[str, ...]:
+        """Return which transforms of the target to try.
+
+        With few labels transforms do not compete, as forms of intervals do not: the winner would
+        cover too little.
+
+        Args:
+            heavy: whether the target has a heavy tail.
+            labels: number of given nodes.
+        """
         if self.target_transform != "auto":
             return (self.target_transform,)
         compares = self._calibrates() and self.side == "both" and self.scaling == "standard"
-        return TRIED if compares and heavy else ("none",)
+        if not (compares and heavy):
+            return ("none",)
+        return TRIED if labels >= FEW else TRIED[-1:]
 
     def _fit_transformed(
         self, data: Data, given: Tensor, transform: str, heavy: bool
