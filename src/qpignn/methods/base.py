@@ -69,6 +69,8 @@ class Fitted:
     names: list[str] | None
     coding: dict[str, Any] | None
     calibrated_on: int | None
+    weighted: bool | None = None
+    """Whether edges had different weights; None for a model saved before this was recorded."""
 
     def check_types(self) -> None:
         """Raise TypeError or ValueError unless what was read from a file is what was written."""
@@ -82,16 +84,22 @@ class Fitted:
             and all(isinstance(name, str) for name in self.names or ())
             and isinstance(self.coding, dict | None)
             and (self.calibrated_on is None or type(self.calibrated_on) is int)
+            and isinstance(self.weighted, bool | None)
         )
         if not right:
-            raise TypeError("settings, columns, names, coding or calibrated_on have invalid types")
+            raise TypeError(
+                "settings, columns, names, coding, calibrated_on or weighted have invalid types"
+            )
         if self.coding is not None:
             Coding.from_dict(self.coding)
 
     def check(self, data: Data) -> None:
-        """Raise unless a graph has the feature columns of the fit."""
+        """Raise unless a graph has the feature columns of the fit.
+
+        Warn if its edges have weights and those of the fit had none, or the reverse.
+        """
         names = data.get("feature_names")
-        if self.names is not None and names is not None and list(names) != self.names:
+        if self.names is not None and names is not None and names != self.names:
             missing = [name for name in self.names if name not in names]
             unknown = [name for name in names if name not in self.names]
             what = (
@@ -107,6 +115,24 @@ class Fitted:
             raise GraphError(
                 f"expected {self.columns} feature columns as in the fit, got {data.x.shape[1]}"
             )
+        if self.weighted is not None and data.edge_index.shape[1]:
+            self._check_weights(is_weighted(data))
+
+    def _check_weights(self, weighted: bool) -> None:
+        if weighted != self.weighted:
+            having = {True: "with different weights", False: "that all count alike"}
+            warnings.warn(
+                f"edge_weight: expected edges {having[not weighted]}, as in the fit, got edges "
+                f"{having[weighted]}: intervals may cover less; give edge_weight as in the fit",
+                QpignnWarning,
+                stacklevel=4,
+            )
+
+
+def is_weighted(data: Data) -> bool:
+    """Whether some edges count more than others."""
+    weight = data.get("edge_weight")
+    return weight is not None and len(weight) > 0 and bool((weight != weight[0]).any())
 
 
 @dataclass(frozen=True)
@@ -252,7 +278,8 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
     def load(cls, folder: str | Path) -> Self:
         """Rebuild a method from :meth:`save`'s folder."""
         description, state = read_folder(as_path("folder", folder), cls.__name__)
-        fitted = Fitted(**{field.name: description[field.name] for field in fields(Fitted)})
+        known = {field.name for field in fields(Fitted)}
+        fitted = Fitted(**{name: description[name] for name in known & description.keys()})
         try:
             fitted.check_types()
             method = cls._from_settings(fitted.settings)
@@ -285,13 +312,13 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         return ()
 
     def _fitted_on(self, data: Data) -> Fitted:
-        names = data.get("feature_names")
         return Fitted(
             settings=self._settings(),
             columns=int(data.x.shape[1]),
-            names=None if names is None else [str(name) for name in names],
+            names=data.get("feature_names"),
             coding=None if data.get("coding") is None else data.coding.to_dict(),
             calibrated_on=self._calibrated_on,
+            weighted=is_weighted(data) if data.edge_index.shape[1] else None,
         )
 
     def _settings(self) -> dict[str, Any]:
