@@ -1,4 +1,4 @@
-"""Features, names and weights of a graph that reach a fit as the user gave them, or are warned of."""
+"""Features, names and weights of a graph: used as the user gave them, or warned of."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """Scaling of features and targets: fitted on given nodes only, per column, invertible.
 
 A feature column that does not vary on the given nodes has an infinite scale: it is 0 after scaling,
-on all nodes, because nothing can be learnt about its effect. Columns are scaled alike whether they are stored dense or as CSR. A CSR matrix is not filled by that: its stored
-values are divided by σ, and the shift is left to the first layer of a net, which applies it
-implicitly: ((x − μ)/σ)·W = (x/σ)·W − (μ/σ)·W.
+on all nodes, because nothing can be learnt about its effect. Columns are scaled alike whether they
+are stored dense or as CSR. A CSR matrix is not filled by that: its stored values are divided by σ,
+and the shift is left to the first layer of a net, which applies it implicitly:
+((x − μ)/σ)·W = (x/σ)·W − (μ/σ)·W.
 """
 
 from __future__ import annotations

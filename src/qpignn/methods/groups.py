@@ -129,9 +129,9 @@ class KnownResiduals:
             nodes[torch.from_numpy(places[known])] = True
             if not known.all() or _digest(data, nodes) != self.features:
                 raise SettingError(
-                    "neighbourhood: expected the graph of the fit, its nodes in the same order, got "
-                    "other features in the rows of the fit; give both graphs node_id, by which "
-                    "nodes are recognised in any order"
+                    "neighbourhood: expected the graph of the fit, its nodes in the same order, "
+                    "got other features in the rows of the fit; give both graphs node_id, by "
+                    "which nodes are recognised in any order"
                 )
         found = np.full(len(keys), np.nan)
         found[places[known]] = self.residuals[known]

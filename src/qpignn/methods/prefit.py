@@ -77,7 +77,8 @@ class Prefit(IntervalMethod):
         """Return the features in the type of the net's weights, where it has any."""
         weights = self.model.parameters() if isinstance(self.model, nn.Module) else ()
         types = {weight.dtype for weight in weights if weight.is_floating_point()}
-        return data.x.to(types.pop()) if len(types) == 1 else data.x
+        x: Tensor = data.x
+        return x.to(types.pop()) if len(types) == 1 else x
 
     def _settings(self) -> dict[str, Any]:
         return {"model": None, "confidence_level": self.confidence_level}
