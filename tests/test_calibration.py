@@ -72,7 +72,9 @@ Y = np.array([-9.0, -4.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 5.0])  # nine nodes, va
         (Form("both", 0.0, 1.0), 0.6, 9.0, 2.0),  # both above
         (Form("lower", None, 1.0), 0.7, 1.0, np.inf),  # rank 7 of −y = −5 −3 −2 −1 −0.5 0 1 4 9
         (Form("upper", None, 1.0), 0.7, np.inf, 2.0),
-        (Form("both", None, 1.0), 0.99, 9.0, 9.0),  # too few: the largest seen
+        (Form("both", None, 1.0), 0.9, 9.0, 9.0),  # rank 9, the last
+        (Form("both", None, 1.0), 0.91, np.inf, np.inf),  # rank 10 of 9: too few
+        (Form("lower", None, 1.0), 0.91, np.inf, np.inf),
         (Form("both", None, 0.0), 0.5, 2.0, 2.0),  # all half-widths are alike anyway
     ],
 )
@@ -133,7 +135,7 @@ def test_evened_half_widths_keep_their_sides_apart() -> None:
 def test_half_drawn_half_widths_by_hand() -> None:
     """Means 4 and 16, so units 2 and 4: the first node is 6 / (2 · √1) = 3 off, the other less."""
     reach = Reach(np.zeros(2), np.array([1.0, 7.0]), np.array([4.0, 28.0]))
-    fitted = Form("both", None, 0.5).fit(reach, np.array([-6.0, 40.0]), 0.9)
+    fitted = Form("both", None, 0.5).fit(reach, np.array([-6.0, 40.0]), 0.6)
     assert fitted == Stretch(pytest.approx(3 * 2), pytest.approx(3 * 4), 0.5)
 
 
@@ -199,10 +201,34 @@ def test_the_share_of_the_miss_that_fits_the_tails_is_found(share: float, below:
 
 
 def test_two_factors_need_a_node_more_than_one() -> None:
-    y = np.linspace(-1, 1, 19)
-    for count, free in ((9, False), (19, True)):  # the rank of 0.9 is 9 of 9, 18 of 19
+    y = np.linspace(-1, 1, 499)
+    for count, free in ((249, False), (499, True)):  # the rank of 0.996 is 249 of 249, 498 of 499
         reach = Reach(np.zeros(count), np.full(count, 1.0), np.full(count, 10.0))
-        assert (calibration.calibrate(reach, y[:count], 0.9).share is not None) == free
+        assert (calibration.calibrate(reach, y[:count], 0.996).share is not None) == free
+
+
+@pytest.mark.parametrize("tails", ["free", "equal", "symmetric"])
+def test_calibrate_few_nodes_uses_form_that_depends_on_their_number_only(tails: str) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        half = np.exp(2 * rng.normal(size=100))
+        reach = Reach(rng.normal(size=100), half, rng.uniform(1, 9, 100))
+        found = calibration.calibrate(reach, rng.exponential(size=100), 0.9, tails=tails)
+        assert found == Form("both", None, 0.5)  # 100 / (100 + 100)
+
+
+def test_calibrate_few_nodes_covers_a_new_node_at_the_level() -> None:
+    """Exact for exchangeable scores: rank 19 of 20 covers 19/21; the best of many forms less."""
+    rng = np.random.default_rng(4)
+    hits = []
+    for _ in range(4000):
+        half = np.exp(rng.normal(size=21))
+        y = rng.standard_t(3, size=21)
+        reach = Reach(np.zeros(20), half[:20], half[:20])
+        stretch = calibration.calibrate(reach, y[:20], 0.9).fit(reach, y[:20], 0.9)
+        lower, upper = stretch.bounds(Reach(np.zeros(1), half[20:], half[20:]))
+        hits.append(lower[0] <= y[20] <= upper[0])
+    assert abs(np.mean(hits) - 19 / 21) < 4 * (19 / 21 * 2 / 21 / 4000) ** 0.5
 
 
 @pytest.mark.parametrize("power", [0.5, 0.0])
@@ -348,7 +374,7 @@ def test_more_nets_by_hand() -> None:
     ten = carried(one, two, nodes=10**9)
     assert (ten.below, ten.above, ten.power) == (pytest.approx(1.2), np.inf, 0.5)
     assert carried(one, two, nodes=200).below == pytest.approx(1.6)  # half trusted
-    assert carried(one, two, nodes=0).below == 2.0
+    assert carried(one, two, nodes=199) == two  # few nodes estimate the slope badly
     assert carried(one, two, nodes=10**9, repeats=1) == two
     assert carried(Stretch(9.0, 9.0), Stretch(1.0, 1.0), 10**9).below == 0.5  # never to nothing
     sides = carried(Stretch(3.0, 6.0), Stretch(2.0, 5.5), nodes=10**9)

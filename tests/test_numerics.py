@@ -6,6 +6,8 @@ power of two as the unit rounds nothing at all: intervals must then be the same 
 
 from __future__ import annotations
 
+import copy
+import warnings
 from functools import cache
 from typing import Any
 
@@ -123,6 +125,36 @@ def test_a_heavy_tail_is_seen_at_any_size(size: float) -> None:
 
 
 # ---- columns and targets that do not vary
+
+
+@every_method
+@pytest.mark.parametrize("columns", [2, 70])  # 70 columns of zeros: features are stored as CSR
+def test_column_constant_on_labelled_nodes_only_is_left_out_with_a_warning(
+    name: str, columns: int
+) -> None:
+    data, labelled = graph(), torch.arange(100) < 60
+    everywhere, elsewhere = copy.copy(data), copy.copy(data)
+    added = torch.zeros(100, columns)
+    everywhere.x = torch.cat([data.x, added], dim=1)
+    elsewhere.x = everywhere.x.clone()
+    elsewhere.x[~labelled, -1] = 10.0
+    elsewhere.feature_names = [f"column {i}" for i in range(elsewhere.x.shape[1])]
+    wanted = "constant on the labelled nodes"
+    found = []
+    for graph_of_fit in (everywhere, elsewhere):
+        method = make_method(name, epochs=5, **SETTINGS.get(name, {}))
+        with warnings.catch_warnings(record=True) as record:
+            warnings.simplefilter("always")
+            method.fit(graph_of_fit, labelled)
+        told = [str(w.message) for w in record if wanted in str(w.message)]
+        if graph_of_fit is everywhere:
+            assert not told
+        else:
+            assert len(told) == 1
+            assert f"feature columns {elsewhere.feature_names[-1]!r}: {wanted}" in told[0]
+        found.append(method.predict_interval(graph_of_fit))
+    for column in COLUMNS:
+        np.testing.assert_array_equal(*(getattr(intervals, column) for intervals in found))
 
 
 @every_method

@@ -25,6 +25,8 @@ Masks = npt.NDArray[np.bool_]
 TAILS = ("free", "equal", "symmetric")
 POWERS = (1.0, 0.5, 0.0)
 SHARES = (0.5, 0.25, 0.1, 0.0, 0.75, 0.9, 1.0)
+FEW = 200  # held-out nodes below which forms do not compete: the winner would cover too little
+SHRUNK = 100  # held-out nodes at which a power of 1/2 is used, where forms do not compete
 TRUSTED = 200  # held-out nodes at which the effect of averaging is half trusted
 WORTH = 0.9  # another form than the net's own must beat it by a tenth: less is mostly luck
 
@@ -118,6 +120,11 @@ def calibrate(
     taken where they beat it clearly. What is compared is the :func:`price`, each form stretched to
     the wanted coverage.
 
+    With n < 200 nodes forms do not compete. The winner's factor is fitted on the nodes that it won
+    on, and would cover about two points too little (``benchmarks/few_labels.py``). One form is used
+    that depends on n only: both sides stretched by one factor, power n / (n + 100), because few
+    nodes train half-widths badly.
+
     Args:
         reach: what nets that did not train on a node say about it.
         y: the nodes' targets, in the net's units.
@@ -130,6 +137,8 @@ def calibrate(
     own = Form(side, share=None, power=1.0)
     if side != "both":
         return own
+    if len(y) < FEW:
+        return Form(side, share=None, power=len(y) / (len(y) + SHRUNK))
     shares: tuple[float | None, ...] = (None,)
     if tails == "free" and conformal_rank(len(y), level) < len(y):  # two factors need one more
         shares += SHARES
@@ -189,7 +198,7 @@ class Form:
     def fit(self, reach: Reach, y: Floats, level: float) -> Stretch:
         """Return the narrowest stretch of this form that covers the wanted share of the nodes.
 
-        With fewer nodes than :func:`enough_for` the largest miss seen decides.
+        The factors are infinite with fewer nodes than :func:`enough_for`.
         """
         # in units of half-widths drawn towards their mean
         unit_below, unit_above = (
@@ -202,7 +211,9 @@ class Form:
 
     def _factors(self, below: Floats, above: Floats, level: float) -> tuple[float, float]:
         count = len(below)
-        rank = min(conformal_rank(count, level), count)
+        rank = conformal_rank(count, level)
+        if rank > count:
+            return math.inf, math.inf
         if self.side == "lower":
             return _ranked(below, rank), math.inf
         if self.side == "upper":
@@ -229,8 +240,8 @@ def for_more_members(
 
     Averaging more nets leaves smaller errors. A held-out node has only ``repeats`` nets to average
     that did not see it, while a new node has all ``members``. Squared errors fall linearly in one
-    over the number of nets, and so, to first order, do the factors. Few nodes tell the slope
-    badly, so it is trusted by n / (n + 200) only.
+    over the number of nets, and so, to first order, do the factors. The slope is estimated badly on
+    few nodes: it is used by a share n / (n + 200), and not at all below 200 nodes.
 
     Args:
         one: fitted on the word of one net that held each node out.
@@ -238,7 +249,7 @@ def for_more_members(
         repeats, members: numbers of nets.
         nodes: how many nodes they were fitted on.
     """
-    if repeats == 1:
+    if repeats == 1 or nodes < FEW:
         return several
     further = (1 / repeats - 1 / members) / (1 - 1 / repeats) * nodes / (nodes + TRUSTED)
 

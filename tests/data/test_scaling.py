@@ -14,6 +14,7 @@ from qpignn.data.scaling import (
     TargetScaler,
     fit_feature_scaler,
     fit_target_scaler,
+    nodes_that_differ,
 )
 from qpignn.errors import ArrayError
 
@@ -23,8 +24,24 @@ GIVEN = torch.tensor([True, True, False])
 
 def test_by_hand_on_given_nodes_only() -> None:
     scaler = fit_feature_scaler(X, GIVEN)
-    # column 0: mean 2, deviation 1; column 1 does not vary where it is known
-    assert scaler.transform(X).tolist() == [[-1.0, 0.0], [1.0, 0.0], [98.0, 4.0]]
+    # column 0: mean 2, deviation 1; column 1 does not vary where it is known, and is left out
+    assert scaler.transform(X).tolist() == [[-1.0, 0.0], [1.0, 0.0], [98.0, 0.0]]
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_nodes_that_differ_by_hand(sparse: bool) -> None:
+    """Columns: varies; 0 or 5 where given and other elsewhere; constant; 0 everywhere."""
+    x = torch.tensor([[1.0, 0, 5, 7, 0], [2, 0, 5, 7, 0], [3, 9, 0, 7, 0], [4, 0, 6, 7, 0]])
+    x = x.to_sparse_csr() if sparse else x
+    scaler = fit_feature_scaler(x, torch.tensor([True, True, False, False]))
+    assert nodes_that_differ(x, scaler) == {1: 1, 2: 2}
+    if sparse:
+        stored, offset = scaler.transform_sparse(x, torch.float64)
+        z = stored.to_dense() + (0 if offset is None else offset)
+    else:
+        z = scaler.transform(x, torch.float64)
+    assert (z[:, 1:] == 0).all()
+    assert z[:, 0].tolist() == [-1, 1, 3, 5]
 
 
 def test_dense_agrees_with_scikit_learn() -> None:
@@ -59,7 +76,7 @@ def test_a_column_counts_as_mostly_zero_below_a_quarter(sparse: bool) -> None:
     x = torch.cat([rare, filled, column_of(nodes=8)], dim=1)
     scaler = fit_feature_scaler(x.to_sparse_csr() if sparse else x, every)
     assert scaler.shift.tolist() == [0, 0.25, 0]
-    assert scaler.scale.tolist() == pytest.approx([0.5, (0.25 * 0.75) ** 0.5, 1])
+    assert scaler.scale.tolist() == pytest.approx([0.5, (0.25 * 0.75) ** 0.5, np.inf])
 
 
 @given(st.integers(2, 30), st.integers(1, 6), st.floats(0, 1), st.integers(0, 2**32 - 1))
@@ -143,7 +160,7 @@ def test_columns_of_any_size(size: float) -> None:
 
 def test_rounding_noise_is_no_spread() -> None:
     x = torch.full((3, 1), 0.1, dtype=torch.float64) + torch.tensor([[0.0], [1e-17], [0.0]])
-    assert fit_feature_scaler(x, torch.ones(3, dtype=torch.bool)).scale.tolist() == [1.0]
+    assert fit_feature_scaler(x, torch.ones(3, dtype=torch.bool)).scale.tolist() == [np.inf]
 
 
 def test_state_rebuilds_the_scaler() -> None:

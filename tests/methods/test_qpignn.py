@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -12,7 +13,7 @@ from torch_geometric.data import Data
 
 from qpignn import QpiGNN, load_dataset, make_view, metrics, split_nodes
 from qpignn.data.views import View
-from qpignn.errors import SettingError, SplitError, UnknownNameError
+from qpignn.errors import QpignnWarning, SettingError, SplitError, UnknownNameError
 
 
 def judged(method: QpiGNN, name: str, seed: int = 0) -> tuple[float, float]:
@@ -300,13 +301,39 @@ def test_the_history_shows_the_wanted_level() -> None:
     assert history.coverage[-1] == pytest.approx(0.3, abs=0.1)
 
 
-def test_too_few_nodes_to_calibrate_are_told() -> None:
+@pytest.mark.parametrize("side", ["both", "lower", "upper"])
+@pytest.mark.parametrize(("labels", "level"), [(1, 0.9), (4, 0.9), (8, 0.9), (18, 0.95)])
+def test_qpignn_too_few_labels_gives_infinite_bounds_and_warns(
+    labels: int, level: float, side: str
+) -> None:
     data = load_dataset("basic", nodes=40)
-    with pytest.warns(UserWarning, match=r"17 held-out nodes .* 0.95 \(19 are needed\)"):
-        QpiGNN(0.95, epochs=2).fit(data, torch.arange(40) < 17)
-    with pytest.warns(UserWarning, match="0 held-out nodes"):
-        model = QpiGNN(0.9, epochs=2).fit(data, torch.arange(40) < 3)
-    assert len(model.predict_interval(data)) == 40
+    needed = {0.9: 9, 0.95: 19}[level]
+    held_out = labels if labels >= 5 else 0
+    told = rf"{held_out} held-out nodes of {labels} labelled.* {level}, which needs {needed};"
+    with pytest.warns(QpignnWarning, match=told):
+        model = QpiGNN(level, side=side, epochs=2).fit(data, torch.arange(40) < labels)
+    found = model.predict_interval(data)
+    assert np.isneginf(found.lower).all()
+    assert np.isposinf(found.upper).all()
+    assert np.isfinite(found.prediction).all()
+
+
+@pytest.mark.parametrize(("labels", "level"), [(9, 0.9), (19, 0.95)])
+def test_qpignn_just_enough_labels_gives_finite_bounds(labels: int, level: float) -> None:
+    data = load_dataset("basic", nodes=40)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", message=".*held-out")
+        model = QpiGNN(level, epochs=2).fit(data, torch.arange(40) < labels)
+    assert np.isfinite(model.predict_interval(data).width).all()
+
+
+def test_qpignn_several_levels_only_those_with_too_few_labels_are_infinite(tmp_path: Path) -> None:
+    data = load_dataset("basic", nodes=40)
+    with pytest.warns(QpignnWarning, match="0.99, which needs 99"):
+        QpiGNN([0.5, 0.99], epochs=2).fit(data, torch.arange(40) < 30).save(tmp_path / "model")
+    model = QpiGNN.load(tmp_path / "model")
+    assert np.isfinite(model.predict_interval(data, confidence_level=0.5).width).all()
+    assert np.isinf(model.predict_interval(data, confidence_level=0.99).width).all()
 
 
 def test_units_of_the_target_do_not_matter() -> None:

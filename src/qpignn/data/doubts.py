@@ -59,6 +59,7 @@ def doubts(data: Data, given: Tensor) -> list[str]:
         *_far_target(data, known),
         *_missing_as_numbers(data, known),
         *_codes(data),
+        *_edge_features(data),
         *telling_blanks(data, labelled(data).numpy()),
     ]
 
@@ -212,6 +213,16 @@ def _codes(data: Data) -> list[str]:
         f"feature {'column' if len(found) == 1 else 'columns'} {listed(found)}: codes are taken as "
         f"numbers, as if a larger one were more; take them as categories with "
         f"categorical=[...] (--categorical) or leave them out with ignore=[...] (--ignore)"
+    ]
+
+
+def _edge_features(data: Data) -> list[str]:
+    """Warn of edge features, which no method uses."""
+    if data.get("edge_attr") is None or data.get("edge_weight") is not None:
+        return []
+    return [
+        "edge_attr: features of edges are not used; a number from 0 up per edge that says how much "
+        "it counts is, as edge_weight"
     ]
 
 

@@ -10,6 +10,7 @@ both ways.
 
 from __future__ import annotations
 
+import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import torch
 from torch import Tensor
 
 from qpignn.data.ids import check_ids
-from qpignn.data.matrix import all_finite, is_sparse, stored_values
+from qpignn.data.matrix import all_finite, integers_as_floats, is_sparse, stored_values
 from qpignn.data.values import whole_characters
 from qpignn.errors import ArrayError, GraphError, brief, count_of
 from qpignn.intervals import as_ids
@@ -34,7 +35,7 @@ def check_graph(data: Data, *, need_target: bool = True) -> Data:
     """Return ``data`` in canonical form, or raise ``GraphError`` naming the rule it breaks.
 
     The result is a shallow copy: dense or CSR float ``x``, long ``edge_index``, one-dimensional
-    float ``y``, boolean masks. The input is never changed.
+    float ``y``, boolean masks, text in ``feature_names``. The input is never changed.
 
     Args:
         data: the graph.
@@ -47,12 +48,14 @@ def check_graph(data: Data, *, need_target: bool = True) -> Data:
             f"expected a torch_geometric.data.Data, got {type(data).__name__}; "
             f"make one with from_frames or from_networkx"
         )
-    out = Data(**data.to_dict())
+    data = Data(**{name: _normal(value) for name, value in data.to_dict().items()})
+    out = copy.copy(data)
     out.x = _checked_features(data)
     nodes = out.x.shape[0]
     if data.get("node_id") is not None:
         out.node_id = _checked_ids(data.node_id, nodes)
-    _check_feature_names(data.get("feature_names"), out.x.shape[1])
+    if data.get("feature_names") is not None:
+        out.feature_names = _checked_feature_names(data.feature_names, out.x.shape[1])
     _check_finite(out)
     out.edge_index = _checked_edges(data, nodes)
     if data.get("y") is not None:
@@ -71,14 +74,21 @@ def check_graph(data: Data, *, need_target: bool = True) -> Data:
     return out
 
 
-def _check_feature_names(names: Any, columns: int) -> None:
+def _normal(value: Any) -> Any:
+    """Copy a tensor that was made in inference mode: no gradient can be computed with it."""
+    return value.clone() if isinstance(value, Tensor) and value.is_inference() else value
+
+
+def _checked_feature_names(names: Any, columns: int) -> list[str]:
+    """Return the names of the columns as text: a file keeps them as that."""
     several = hasattr(names, "__len__") and not isinstance(names, str)
-    if names is not None and not (several and len(names) == columns):
+    if not (several and len(names) == columns):
         got = len(names) if several else brief(names)
         raise GraphError(
             f"feature_names: expected {columns} names, one a column of x, got {got}; "
             f"give a list of names, or leave it out"
         )
+    return [str(name) for name in (names.tolist() if hasattr(names, "tolist") else names)]
 
 
 def _checked_features(data: Data) -> Tensor:
@@ -99,7 +109,7 @@ def _checked_features(data: Data) -> Tensor:
     if x.is_complex():
         raise GraphError(f"x: expected real numbers, got {x.dtype}")
     if not x.is_floating_point():
-        x = x.to(torch.float32)
+        x = integers_as_floats(x)
     return x.detach() if x.requires_grad else x  # an embedding's gradient is not ours to compute
 
 

@@ -36,6 +36,17 @@ def is_sparse(x: Tensor) -> bool:
     return x.layout == torch.sparse_csr
 
 
+def integers_as_floats(x: Tensor) -> Tensor:
+    """Return integer or boolean features as float32, or float64 where float32 would lose digits.
+
+    float32 holds integers up to 2²⁴ exactly; larger ones, such as time stamps, would be rounded to
+    one number for many nodes. Dense and CSR features get the same type.
+    """
+    values = stored_values(x)
+    small, large = values.to(torch.float32), values.to(torch.float64)
+    return with_values(x, small if torch.equal(small.double(), large) else large)
+
+
 def to_scipy(x: Tensor) -> Any:
     """Return a CSR tensor as a SciPy CSR matrix sharing its memory."""
     parts = (x.values(), x.col_indices(), x.crow_indices())

@@ -1,13 +1,15 @@
 """Scaling of features and targets: fitted on given nodes only, per column, invertible.
 
-A column that does not vary on the given nodes is only shifted, never divided by zero. Columns are
-scaled alike whether they are stored dense or as CSR. A CSR matrix is not filled by that: its stored
-values are divided by σ, and the shift is left to the first layer of a net, which applies it
-implicitly: ((x − μ)/σ)·W = (x/σ)·W − (μ/σ)·W.
+A feature column that does not vary on the given nodes has an infinite scale: it is 0 after scaling,
+on all nodes, because nothing can be learnt about its effect. Columns are scaled alike whether they
+are stored dense or as CSR. A CSR matrix is not filled by that: its stored values are divided by σ,
+and the shift is left to the first layer of a net, which applies it implicitly:
+((x − μ)/σ)·W = (x/σ)·W − (μ/σ)·W.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -28,6 +30,7 @@ from qpignn.errors import ArrayError, one_of
 from qpignn.room import new_tensor, row_chunks
 
 LARGEST = torch.finfo(torch.float64).max
+FLAT = 1e-12  # spread of a constant column, in units of its largest value: rounding noise
 FAR = 64  # a column of which a share p is zero has |μ|/σ of at most √((1 − p)/p)
 
 
@@ -37,7 +40,7 @@ class Scaler:
 
     Attributes:
         shift: (columns,); zero where zeros stay zeros.
-        scale: (columns,); positive.
+        scale: (columns,); positive, infinite for a column that is left out.
     """
 
     shift: Tensor
@@ -93,8 +96,10 @@ class Scaler:
         for name in ("shift", "scale"):
             numbers = state[name]
             right = numbers.dtype == torch.float64 and numbers.shape == (columns,)
-            if not (right and bool(numbers.isfinite().all())):
-                raise ValueError(f"{name}: expected {columns} finite numbers, float64, got others")
+            if not right or bool(numbers.isnan().any()):
+                raise ValueError(f"{name}: expected {columns} numbers, float64, got others")
+        if not bool(state["shift"].isfinite().all()):
+            raise ValueError("shift: expected finite numbers, got others")
         if not bool((state["scale"] > 0).all()):
             raise ValueError("scale: expected numbers above 0, got others")
         return cls(state["shift"], state["scale"])
@@ -157,7 +162,8 @@ def fit_feature_scaler(x: Tensor, given: Tensor) -> Scaler:
     A column is standardised by its mean and deviation. One that is mostly zero, such as a word or
     a category (non-zero on less than a share :data:`qpignn.data.matrix.FILLED` of the given nodes),
     keeps its zeros, and its other values are brought to a root mean square of 2: its deviation
-    would be tiny, and dividing by it would let rare words outweigh all others.
+    would be tiny, and dividing by it would let rare words outweigh all others. A column that does
+    not vary on the given nodes is left out: its scale is infinite.
     """
     if not bool(given.any()):
         raise ArrayError("expected at least one given node to fit a scaler on, got none")
@@ -166,7 +172,40 @@ def fit_feature_scaler(x: Tensor, given: Tensor) -> Scaler:
     rare = moments.filled < FILLED
     shift = torch.where(rare, 0.0, moments.mean)
     scale = torch.where(rare, moments.rms * FILLED**0.5, moments.deviation)
-    return _not_flat(shift, scale, moments.size)
+    return _without_flat(shift, scale, moments.size, math.inf)
+
+
+def nodes_that_differ(x: Tensor, scaler: Scaler) -> dict[int, int]:
+    """Return, for each column that a scaler leaves out, how many nodes differ from its shift.
+
+    Args:
+        x: (nodes, columns) features, dense or CSR.
+        scaler: fitted on some nodes, where the left-out columns are equal to their shift.
+
+    Returns:
+        A dictionary from the column to the number of nodes; columns without any are not in it.
+    """
+    left_out = scaler.scale.isinf().nonzero().flatten()
+    if not len(left_out):
+        return {}
+    if is_sparse(x):
+        stored = to_csr(x)
+        places, values = stored.col_indices(), stored.values().double()
+        other = ~_close(values, scaler.shift[places])
+        counts = places[other].bincount(minlength=x.shape[1])
+        zeros = x.shape[0] - places.bincount(minlength=x.shape[1])
+        counts = (counts + torch.where(scaler.shift == 0, 0, zeros))[left_out]
+    else:
+        parts = (x[part][:, left_out].double() for part in row_chunks(len(x)))
+        shift = scaler.shift[left_out]
+        counts = torch.stack([(~_close(part, shift)).sum(dim=0) for part in parts]).sum(dim=0)
+    pairs = zip(left_out.tolist(), counts.tolist(), strict=True)
+    return {column: count for column, count in pairs if count}
+
+
+def _close(values: Tensor, constant: Tensor) -> Tensor:
+    """Whether values are equal to a constant up to the rounding of its mean."""
+    return (values - constant).abs() <= FLAT * torch.maximum(values.abs(), constant.abs())
 
 
 def fit_target_scaler(y: Tensor, given: Tensor, transform: str = "none") -> TargetScaler:
@@ -177,7 +216,8 @@ def fit_target_scaler(y: Tensor, given: Tensor, transform: str = "none") -> Targ
         raise ArrayError("expected at least one labelled given node to fit a scaler on, got none")
     known = TRANSFORMS[transform][0](known).unsqueeze(1)
     moments = _dense_moments(known, torch.arange(len(known)))
-    return TargetScaler(transform, _not_flat(moments.mean, moments.deviation, moments.size))
+    scaler = _without_flat(moments.mean, moments.deviation, moments.size, 1.0)
+    return TargetScaler(transform, scaler)
 
 
 def fit_range_scalers(x: Tensor, y: Tensor, given: Tensor) -> tuple[Scaler, TargetScaler]:
@@ -256,9 +296,9 @@ def _sparse_moments(x: Tensor, rows: Tensor) -> _Moments:
     return _Moments(size, mean, (squares / len(rows)).sqrt(), count / len(rows), rms)
 
 
-def _not_flat(shift: Tensor, scale: Tensor, size: Tensor) -> Scaler:
-    """Return the scaler of columns that were divided by ``size``; constant ones are only shifted.
+def _without_flat(shift: Tensor, scale: Tensor, size: Tensor, flat: float) -> Scaler:
+    """Return the scaler of columns that were divided by ``size``; constant ones get scale ``flat``.
 
     A column counts as constant when its spread is rounding noise.
     """
-    return Scaler(shift * size, torch.where(scale <= 1e-12, 1.0, scale * size))
+    return Scaler(shift * size, torch.where(scale <= FLAT, flat, scale * size))

@@ -1,7 +1,9 @@
 """The contract every method keeps: fit, predict_interval, save, load, with scikit-learn's manners.
 
 Public methods check and translate; a method implements ``_fit``, ``_predict``, ``_state`` and
-``_restore``. Targets outside the given nodes are NaN before ``_fit`` sees the graph.
+``_restore``. Targets outside the given nodes are NaN before ``_fit`` sees the graph. Public methods
+run under :func:`qpignn.nn.torch_state.pinned`, so that results do not depend on what the calling
+program has set in torch or NumPy.
 """
 
 from __future__ import annotations
@@ -46,6 +48,7 @@ from qpignn.files import as_path
 from qpignn.intervals import Intervals, check_level, check_levels
 from qpignn.methods.folder import read_folder, write_folder
 from qpignn.methods.limits import Limits
+from qpignn.nn.torch_state import pinned
 from qpignn.randomness import SEED_BITS
 from qpignn.tensors import check_tensors, packed, unpacked
 from qpignn.training.history import History
@@ -66,6 +69,8 @@ class Fitted:
     names: list[str] | None
     coding: dict[str, Any] | None
     calibrated_on: int | None
+    weighted: bool | None = None
+    """Whether edges had different weights; None for a model saved before this was recorded."""
 
     def check_types(self) -> None:
         """Raise TypeError or ValueError unless what was read from a file is what was written."""
@@ -79,16 +84,22 @@ class Fitted:
             and all(isinstance(name, str) for name in self.names or ())
             and isinstance(self.coding, dict | None)
             and (self.calibrated_on is None or type(self.calibrated_on) is int)
+            and isinstance(self.weighted, bool | None)
         )
         if not right:
-            raise TypeError("settings, columns, names, coding or calibrated_on have invalid types")
+            raise TypeError(
+                "settings, columns, names, coding, calibrated_on or weighted have invalid types"
+            )
         if self.coding is not None:
             Coding.from_dict(self.coding)
 
     def check(self, data: Data) -> None:
-        """Raise unless a graph has the feature columns of the fit."""
+        """Raise unless a graph has the feature columns of the fit.
+
+        Warn if its edges have weights and those of the fit had none, or the reverse.
+        """
         names = data.get("feature_names")
-        if self.names is not None and names is not None and list(names) != self.names:
+        if self.names is not None and names is not None and names != self.names:
             missing = [name for name in self.names if name not in names]
             unknown = [name for name in names if name not in self.names]
             what = (
@@ -104,6 +115,24 @@ class Fitted:
             raise GraphError(
                 f"expected {self.columns} feature columns as in the fit, got {data.x.shape[1]}"
             )
+        if self.weighted is not None and data.edge_index.shape[1]:
+            self._check_weights(is_weighted(data))
+
+    def _check_weights(self, weighted: bool) -> None:
+        if weighted != self.weighted:
+            having = {True: "with different weights", False: "that all count alike"}
+            warnings.warn(
+                f"edge_weight: expected edges {having[not weighted]}, as in the fit, got edges "
+                f"{having[weighted]}: intervals may cover less; give edge_weight as in the fit",
+                QpignnWarning,
+                stacklevel=4,
+            )
+
+
+def is_weighted(data: Data) -> bool:
+    """Whether some edges count more than others."""
+    weight = data.get("edge_weight")
+    return weight is not None and len(weight) > 0 and bool((weight != weight[0]).any())
 
 
 @dataclass(frozen=True)
@@ -159,12 +188,13 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         same fit. What is legal but deserves a second look is told in warnings
         (:mod:`qpignn.data.doubts`).
         """
-        self.check_settings()
-        data = check_graph(data)
-        given = _checked_given(data, train_mask)
-        for doubt in doubts(data, given):
-            warnings.warn(doubt, QpignnWarning, stacklevel=2)
-        return self._fit_on(data, given)
+        with pinned():
+            self.check_settings()
+            data = check_graph(data)
+            given = _checked_given(data, train_mask)
+            for doubt in doubts(data, given):
+                warnings.warn(doubt, QpignnWarning, stacklevel=2)
+            return self._fit_on(data, given)
 
     def _fit_on(self, data: Data, given: Tensor) -> Self:
         """Learn from the given nodes of a checked graph."""
@@ -185,14 +215,15 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         ``confidence_level`` chooses among the fitted levels (any level, for methods whose class
         says ``any_level``); default the highest fitted.
         """
-        fitted = self._fitted()
-        data = check_graph(data, need_target=False)
-        fitted.check(data)
-        level = self._level(confidence_level)
-        asked = self._as_fitted()
-        if self.any_level:
-            asked.confidence_level = level
-        bounds = asked._predict(data, level)
+        with pinned():
+            fitted = self._fitted()
+            data = check_graph(data, need_target=False)
+            fitted.check(data)
+            level = self._level(confidence_level)
+            asked = self._as_fitted()
+            if self.any_level:
+                asked.confidence_level = level
+            bounds = asked._predict(data, level)
         columns = (bounds.prediction, bounds.lower, bounds.upper)
         intervals = Intervals(
             *columns,
@@ -218,8 +249,10 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             confidence_level: which of the fitted levels; default the highest.
             by: columns to divide by; see :func:`qpignn.diagnostics.diagnosis.diagnose`.
         """
-        wanted, *others = self.predict_levels(data, confidence_level=confidence_level)
-        return diagnose(data, wanted, others, by=by, calibration_nodes=self.fitted_.calibrated_on)
+        with pinned():
+            wanted, *others = self.predict_levels(data, confidence_level=confidence_level)
+            count = self.fitted_.calibrated_on
+            return diagnose(data, wanted, others, by=by, calibration_nodes=count)
 
     def predict_levels(
         self, data: Data, *, confidence_level: float | None = None
@@ -237,22 +270,25 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         """Write the fitted method to a folder (no pickle): weights and a readable description."""
         fitted = self._fitted()
         described = {"method": type(self).__name__, **asdict(fitted)}
-        state = {**self._as_fitted()._state(), "history": packed(asdict(self.history_))}
+        with pinned():
+            state = {**self._as_fitted()._state(), "history": packed(asdict(self.history_))}
         write_folder(as_path("folder", folder), described, state)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Rebuild a method from :meth:`save`'s folder."""
         description, state = read_folder(as_path("folder", folder), cls.__name__)
-        fitted = Fitted(**{field.name: description[field.name] for field in fields(Fitted)})
+        known = {field.name for field in fields(Fitted)}
+        fitted = Fitted(**{name: description[name] for name in known & description.keys()})
         try:
             fitted.check_types()
             method = cls._from_settings(fitted.settings)
             method.check_settings()
             method.history_ = History.from_dict(unpacked(state.pop("history")))
-            method._restore(state, fitted)
-            method.fitted_ = fitted
-            check_tensors(state, method._as_fitted()._state())
+            with pinned():
+                method._restore(state, fitted)
+                method.fitted_ = fitted
+                check_tensors(state, method._as_fitted()._state())
         except (
             *(TypeError, ValueError, KeyError, AttributeError),
             *(RuntimeError, OverflowError, QpignnError),
@@ -276,13 +312,13 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         return ()
 
     def _fitted_on(self, data: Data) -> Fitted:
-        names = data.get("feature_names")
         return Fitted(
             settings=self._settings(),
             columns=int(data.x.shape[1]),
-            names=None if names is None else [str(name) for name in names],
+            names=data.get("feature_names"),
             coding=None if data.get("coding") is None else data.coding.to_dict(),
             calibrated_on=self._calibrated_on,
+            weighted=is_weighted(data) if data.edge_index.shape[1] else None,
         )
 
     def _settings(self) -> dict[str, Any]:

@@ -35,9 +35,10 @@ from qpignn.errors import (
 )
 from qpignn.intervals import Intervals, check_levels
 from qpignn.methods.base import Bounds, Fitted, IntervalMethod, as_mask
-from qpignn.methods.groups import local_difficulty, node_groups
+from qpignn.methods.groups import KnownResiduals, local_difficulty, node_groups
 from qpignn.methods.net import part_of
 from qpignn.methods.prefit import Prefit
+from qpignn.nn.torch_state import pinned
 from qpignn.randomness import numpy_rng
 from qpignn.tensors import packed, unpacked
 
@@ -68,7 +69,9 @@ class Conformal(IntervalMethod):
         groups: calibrate each group by itself: ``degree`` (quarters of the graph's nodes),
             ``community``, or the name of an attribute of the graph with one label a node.
         neighbourhood: divide scores by how badly the method did on fitted nodes nearby, so that
-            intervals are wider in difficult neighbourhoods.
+            intervals are wider in difficult neighbourhoods. The fitted nodes are recognised by
+            ``node_id`` in other graphs; a graph without ids must have them in the same rows, with
+            the same features.
 
     Example:
         >>> from qpignn import Conformal, load_dataset, make_method
@@ -116,26 +119,27 @@ class Conformal(IntervalMethod):
             confidence_level: wanted coverage, or several.
             settings: ``score``, ``groups`` and so on.
         """
-        if not callable(model):
-            raise SettingError(
-                f"model: expected a net or a function of x and edge_index, got {brief(model)}"
-            )
-        data = check_graph(data)
-        made = cls(Prefit(model, confidence_level), **settings)
-        made.check_settings()
-        if made.neighbourhood:
-            raise SettingError(
-                "neighbourhood: expected a method fitted here, whose misses on its own nodes are "
-                "known, got a net trained elsewhere; leave it out"
-            )
-        nodes = as_mask(calibration_mask, data.x.shape[0]) & ~data.y.isnan()
-        if not bool(nodes.any()):
-            raise SplitError("calibration_mask: expected labelled nodes, got none")
-        made.method_ = Prefit(model, confidence_level)._fit_on(data, ~data.y.isnan())
-        made.history_ = made.method_.history_
-        made._calibrate(data, nodes, torch.zeros_like(nodes))
-        made.fitted_ = made._fitted_on(data)
-        return made
+        with pinned():
+            if not callable(model):
+                raise SettingError(
+                    f"model: expected a net or a function of x and edge_index, got {brief(model)}"
+                )
+            data = check_graph(data)
+            made = cls(Prefit(model, confidence_level), **settings)
+            made.check_settings()
+            if made.neighbourhood:
+                raise SettingError(
+                    "neighbourhood: expected a method fitted here, whose misses on its own nodes "
+                    "are known, got a net trained elsewhere; leave it out"
+                )
+            nodes = as_mask(calibration_mask, data.x.shape[0]) & ~data.y.isnan()
+            if not bool(nodes.any()):
+                raise SplitError("calibration_mask: expected labelled nodes, got none")
+            made.method_ = Prefit(model, confidence_level)._fit_on(data, ~data.y.isnan())
+            made.history_ = made.method_.history_
+            made._calibrate(data, nodes, torch.zeros_like(nodes))
+            made.fitted_ = made._fitted_on(data)
+            return made
 
     def free_levels(self) -> tuple[float, ...]:
         """Those of the method inside."""
@@ -221,28 +225,30 @@ class Conformal(IntervalMethod):
                     stacklevel=4,
                 )
 
-    def _residuals_on(self, data: Data, fitted: Tensor) -> Floats:
-        """How far off the method was on the nodes it was fitted on; NaN elsewhere."""
+    def _residuals_on(self, data: Data, fitted: Tensor) -> KnownResiduals | None:
+        """Return how far off the method was on the nodes it was fitted on."""
         if not self.neighbourhood:
-            return np.full(data.x.shape[0], np.nan)
+            return None
         off = np.abs(data.y.double().numpy() - self.method_.predict(data))
-        return np.where(fitted.numpy(), off, np.nan)
+        return KnownResiduals.of(data, fitted, off)
 
     def _difficulty(self, data: Data) -> Floats:
-        if not self.neighbourhood:
+        if self._residuals is None:
             return np.ones(data.x.shape[0])
-        if len(self._residuals) != data.x.shape[0]:
-            raise SettingError(
-                f"neighbourhood: expected the graph of the fit ({len(self._residuals)} nodes), got "
-                f"another with {data.x.shape[0]}"
-            )
-        return local_difficulty(data.edge_index, self._residuals)
+        return local_difficulty(data.edge_index, self._residuals.on(data))
 
     def _scores(self, said: Intervals, y: Floats) -> Floats:
+        """Return how far each target lies beyond the bounds that were asked for."""
+        low, high, unit = self._unwidened(said)
+        below, above = (low - y) / unit, (y - high) / unit
+        return {"both": np.maximum(below, above), "lower": below, "upper": above}[said.side]
+
+    def _unwidened(self, said: Intervals) -> tuple[Floats, Floats, Floats | float]:
+        """Return the bounds that are widened, and the unit that scores are measured in."""
         if self.score == "cqr":
-            return np.maximum(said.lower - y, y - said.upper)
-        off = np.abs(y - said.prediction)
-        return off if self.score == "absolute" else off / _half(said)
+            return said.lower, said.upper, 1.0
+        unit = 1.0 if self.score == "absolute" else _half(said)
+        return said.prediction, said.prediction, unit
 
     def _predict(self, data: Data, level: float) -> Bounds:
         labels, _ = node_groups(data, self.groups, state=self.group_state_)
@@ -265,17 +271,24 @@ class Conformal(IntervalMethod):
             limits.cut(torch.from_numpy(prediction)),
             limits.cut(torch.from_numpy(lower)),
             limits.cut(torch.from_numpy(upper)),
-            # scores other than cqr make an interval around the prediction
-            side=said.side if self.score == "cqr" else None,
+            side=said.side,
         )
 
     def _widened(self, said: Intervals, widening: Floats) -> tuple[Floats, Floats]:
-        if self.score == "cqr":
-            low, high = said.lower - widening, said.upper + widening
-            middle = (said.lower + said.upper) / 2
-            return np.where(low > high, middle, low), np.where(low > high, middle, high)
-        reach = widening if self.score == "absolute" else widening * _half(said)
-        return said.prediction - reach, said.prediction + reach
+        """Return the bounds moved out by the widening; those that are infinite stay so."""
+        low, high, unit = self._unwidened(said)
+        with np.errstate(invalid="ignore"):  # ∞ − ∞ and 0 · ∞: bounds without an end
+            low, high = low - widening * unit, high + widening * unit
+        endless = np.isinf(unit)
+        low = np.where(np.isneginf(said.lower) & (endless | np.isnan(low)), -np.inf, low)
+        high = np.where(np.isposinf(said.upper) & (endless | np.isnan(high)), np.inf, high)
+        if said.side == "lower":  # the other bound was not asked for
+            return np.minimum(low, said.upper), said.upper
+        if said.side == "upper":
+            return said.lower, np.maximum(high, said.lower)
+        with np.errstate(invalid="ignore"):
+            middle = (said.lower + said.upper) / 2  # where bounds moved in until they crossed
+        return np.where(low > high, middle, low), np.where(low > high, middle, high)
 
     def _settings(self) -> dict[str, Any]:
         inner = {"method": type(self.method).__name__, "settings": self.method._settings()}
@@ -301,7 +314,9 @@ class Conformal(IntervalMethod):
 
     def _state(self) -> dict[str, Tensor]:
         words = {"groups": self.group_state_, "widenings": list(self.widenings_.items())}
-        state = {"conformal": packed(words), "residuals": torch.from_numpy(self._residuals)}
+        state = {"conformal": packed(words)}
+        if self._residuals is not None:
+            state |= self._residuals.state()
         inner = self.method_._as_fitted()._state()
         return state | {f"method.{name}": tensor for name, tensor in inner.items()}
 
@@ -309,7 +324,9 @@ class Conformal(IntervalMethod):
         words = unpacked(state["conformal"])
         self.group_state_ = words["groups"]
         self.widenings_ = dict(words["widenings"])
-        self._residuals = state["residuals"].numpy()
+        self._residuals = KnownResiduals.from_state(state) if self.neighbourhood else None
+        if not self.neighbourhood:
+            state.pop("residuals", None)  # an earlier version wrote a NaN for every node
         self._check_restored()
         self.method_ = copy.copy(self.method)
         self.method_.fitted_ = replace(fitted, settings=self.method._settings())
@@ -327,10 +344,9 @@ class Conformal(IntervalMethod):
             and all(isinstance(edge, float) for edge in edges)
             and isinstance(self.groups, str | None)
             and isinstance(self.neighbourhood, bool)
-            and (self._residuals.dtype.str, self._residuals.ndim) == ("<f8", 1)
         )
         if not right:
-            raise ValueError("groups, widenings or residuals are amiss")
+            raise ValueError("groups or widenings have invalid types")
 
     @classmethod
     def load(cls, folder: str | Path, model: Any = None) -> Self:
@@ -350,5 +366,12 @@ class Conformal(IntervalMethod):
 
 
 def _half(said: Intervals) -> Floats:
-    """Half-widths, never so near to zero that a distance divided by one would be infinite."""
-    return np.maximum(said.width / 2, SMALLEST)
+    """Return half-widths, or for one bound its distance from the prediction.
+
+    Never so near to zero that a distance divided by one would be infinite.
+    """
+    if said.side == "both":
+        half = said.width / 2
+    else:
+        half = np.abs(said.prediction - (said.lower if said.side == "lower" else said.upper))
+    return np.maximum(half, SMALLEST)

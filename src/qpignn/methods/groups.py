@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
+import torch
 from torch import Tensor
 
+from qpignn.data.graph import node_ids
+from qpignn.data.matrix import select_rows, to_csr
 from qpignn.data.structure import communities, degrees
 from qpignn.errors import SettingError, listed
+from qpignn.tensors import packed, unpacked
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -67,6 +73,114 @@ def node_groups(
         )
     plain = labels.tolist() if hasattr(labels, "tolist") else list(labels)
     return np.array([str(label) for label in plain]), None
+
+
+@dataclass(frozen=True)
+class KnownResiduals:
+    """Residuals of the nodes a method was fitted on, to be found again in other graphs.
+
+    Attributes:
+        keys: of each node, its ``node_id`` as text, or its row in a graph without ids.
+        residuals: of each node, in the same order.
+        features: digest of the nodes' features in a graph without ids; empty with ids.
+    """
+
+    keys: list[str]
+    residuals: Floats
+    features: str
+
+    @classmethod
+    def of(cls, data: Data, nodes: Tensor, residuals: Floats) -> Self:
+        """Keep the residuals of some nodes of a graph.
+
+        Args:
+            data: a checked graph.
+            nodes: boolean, the nodes whose residuals are known.
+            residuals: (nodes,), one number per node.
+        """
+        chosen = nodes.numpy()
+        keys = _keys(data)[chosen].tolist()
+        features = _digest(data, nodes) if data.get("node_id") is None else ""
+        return cls(keys, residuals[chosen], features)
+
+    def on(self, data: Data) -> Floats:
+        """Return the residuals of a graph's nodes, NaN where unknown.
+
+        Raises:
+            SettingError: if the nodes of the fit cannot be told in the graph.
+        """
+        graph_has_ids = data.get("node_id") is not None
+        if graph_has_ids == bool(self.features):
+            kinds = {True: "a graph with node_id", False: "a graph without node_id"}
+            raise SettingError(
+                f"neighbourhood: expected {kinds[not graph_has_ids]}, as in the fit, got "
+                f"{kinds[graph_has_ids]}; its nodes cannot be told"
+            )
+        keys = _keys(data)
+        places = keys.get_indexer(pd.Index(self.keys, dtype=object))
+        known = places >= 0
+        if not known.any():
+            raise SettingError(
+                f"neighbourhood: expected a graph with nodes of the fit ({listed(self.keys)}), got "
+                f"none of them; use neighbourhood=False for other graphs"
+            )
+        if self.features:
+            nodes = torch.zeros(len(keys), dtype=torch.bool)
+            nodes[torch.from_numpy(places[known])] = True
+            if not known.all() or _digest(data, nodes) != self.features:
+                raise SettingError(
+                    "neighbourhood: expected the graph of the fit, its nodes in the same order, "
+                    "got other features in the rows of the fit; give both graphs node_id, by "
+                    "which nodes are recognised in any order"
+                )
+        found = np.full(len(keys), np.nan)
+        found[places[known]] = self.residuals[known]
+        return found
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the contents as tensors, to be saved beside a model."""
+        words = {"keys": self.keys, "features": self.features}
+        return {"residuals": torch.from_numpy(self.residuals), "residual_nodes": packed(words)}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Tensor]) -> Self:
+        """Rebuild from :meth:`state`, or raise ValueError."""
+        if "residual_nodes" not in state:
+            raise ValueError(
+                "neighbourhood: expected the ids of the fitted nodes, got a model saved by a "
+                "version that did not keep them; fit again"
+            )
+        words, residuals = unpacked(state["residual_nodes"]), state["residuals"]
+        keys, features = words["keys"], words["features"]
+        right = (
+            isinstance(keys, list)
+            and all(isinstance(key, str) for key in keys)
+            and isinstance(features, str)
+            and (residuals.dtype, residuals.shape) == (torch.float64, (len(keys),))
+        )
+        if not right:
+            raise ValueError("residuals: expected one number and one id per node, got others")
+        return cls(keys, residuals.numpy(), features)
+
+
+def _keys(data: Data) -> pd.Index:
+    """Return the ids of all nodes as text, or their rows in a graph without ids."""
+    keys: pd.Index = pd.Index([str(key) for key in node_ids(data)], dtype=object)
+    if not keys.is_unique:
+        raise SettingError(
+            "neighbourhood: expected node ids that differ as text, got some that are the same, "
+            "such as 1 and '1'; rename them"
+        )
+    return keys
+
+
+def _digest(data: Data, nodes: Tensor) -> str:
+    """Return a digest of the features of some nodes, the same for dense and CSR storage."""
+    rows = to_csr(select_rows(data.x, nodes))
+    digest = hashlib.sha256()
+    for part in (rows.crow_indices(), rows.col_indices(), rows.values().double()):
+        digest.update(part.numpy().tobytes())
+    return digest.hexdigest()
 
 
 def local_difficulty(edge_index: Tensor, residuals: Floats) -> Floats:

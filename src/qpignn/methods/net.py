@@ -23,12 +23,15 @@ from qpignn.data.scaling import (
     fit_feature_scaler,
     fit_range_scalers,
     fit_target_scaler,
+    nodes_that_differ,
 )
 from qpignn.errors import (
     QpignnWarning,
     SettingError,
     SplitError,
+    count_of,
     known_settings,
+    listed,
     not_negative,
     one_of,
     truth,
@@ -260,6 +263,7 @@ class NetMethod(IntervalMethod):
 
     def _fit(self, data: Data, given: Tensor) -> None:
         self._fit_scalers(data, given)
+        self._warn_of_left_out(data)
         self._train(self._see(data, given, self._held_out(data, given)))
 
     def _train(self, seen: Seen) -> None:
@@ -393,6 +397,22 @@ class NetMethod(IntervalMethod):
         else:
             self.x_scaler_ = fit_feature_scaler(data.x, given)
             self.y_scaler_ = fit_target_scaler(data.y, given, transform)
+
+    def _warn_of_left_out(self, data: Data) -> None:
+        """Warn of columns that vary, but not on the given nodes."""
+        counts = nodes_that_differ(data.x, self.x_scaler_)
+        if not counts:
+            return
+        names = data.get("feature_names")
+        columns = [column if names is None else names[column] for column in counts]
+        warnings.warn(
+            f"feature columns {listed(columns)}: constant on the labelled nodes, with other values "
+            f"on up to {count_of(max(counts.values()), 'other node')}. Nothing can be learnt from "
+            f"such columns, and they are left out; if the target depends on one, intervals cover "
+            f"less on those nodes: label some of them",
+            QpignnWarning,
+            stacklevel=6,
+        )
 
     def _new_net(self, columns: int) -> IntervalNet:
         generator = torch_rng(self.seed, "weights")

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from qpignn.errors import ArrayError, NotFittedError
 from qpignn.methods.base import Bounds, Fitted, IntervalMethod
+from qpignn.nn.torch_state import host_defaults
 from qpignn.training.history import History
 
 if TYPE_CHECKING:
@@ -50,8 +51,8 @@ class Prefit(IntervalMethod):
             )
         if isinstance(self.model, nn.Module):
             self.model.eval()
-        with torch.no_grad():
-            answer = self.model(data.x, data.edge_index)
+        with host_defaults(), torch.no_grad():
+            answer = self.model(self._features(data), data.edge_index)
         try:
             said = torch.as_tensor(answer).detach().double()
         except (TypeError, ValueError, RuntimeError) as error:  # a tuple of tensors, None, words
@@ -71,6 +72,13 @@ class Prefit(IntervalMethod):
         lower, upper = said.amin(dim=1), said.amax(dim=1)
         value = (lower + upper) / 2 if said.shape[1] == 2 else said[:, said.shape[1] // 2]
         return Bounds(value, lower, upper)
+
+    def _features(self, data: Data) -> Tensor:
+        """Return the features in the type of the net's weights, where it has any."""
+        weights = self.model.parameters() if isinstance(self.model, nn.Module) else ()
+        types = {weight.dtype for weight in weights if weight.is_floating_point()}
+        x: Tensor = data.x
+        return x.to(types.pop()) if len(types) == 1 else x
 
     def _settings(self) -> dict[str, Any]:
         return {"model": None, "confidence_level": self.confidence_level}

@@ -50,7 +50,8 @@ class QpiGNN(SelfCalibrating):
     on average over nodes like the given ones. What it does not: a finite-sample guarantee (the
     stretch is fitted on averages of two nets and used on the average of ten), coverage in every
     group of nodes, or anything where the nodes to predict differ from the given ones. Node weights
-    count in training, not in this calibration: coverage is that of nodes, each counted once.
+    count in training, not in this calibration: coverage is that of nodes, each counted once. With
+    fewer given nodes than a level needs (9 for 90 %) bounds are infinite, and a warning says so.
 
     Args:
         confidence_level: wanted coverage, strictly between 0 and 1, or a list of such; intervals
@@ -68,8 +69,9 @@ class QpiGNN(SelfCalibrating):
             for negative ones), so that bounds map back exactly. ``auto`` also tries ``log1p`` where
             targets from 0 up have a heavy tail (a skewness above 1.5), and keeps the form that
             serves a typical held-out node better: by the median width and the geometric mean of
-            Winkler scores, which the few largest targets do not decide (only when
-            self-calibrating; otherwise ``none``).
+            Winkler scores, which the few largest targets do not decide; with fewer than 200 given
+            nodes it takes ``log1p`` there without a trial (only when self-calibrating; otherwise
+            ``none``).
         y_min, y_max: where the target cannot go; bounds are cut there. By default (``auto``) at 0
             where no given target is negative, or none positive; ``None`` cuts nowhere.
         members: how many nets: 1 or a multiple of five. Default ten for ``auto``, else one.

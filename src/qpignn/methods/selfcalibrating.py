@@ -14,6 +14,7 @@ from scipy.stats import skew
 from torch import Tensor
 
 from qpignn.calibration import (
+    FEW,
     TAILS,
     Floats,
     Reach,
@@ -23,7 +24,7 @@ from qpignn.calibration import (
     enough_for,
 )
 from qpignn.data.scaling import TRANSFORMS
-from qpignn.errors import QpignnWarning, SettingError, one_of
+from qpignn.errors import QpignnWarning, SettingError, count_of, one_of
 from qpignn.intervals import SIDES, check_levels
 from qpignn.methods.base import Bounds, Fitted
 from qpignn.methods.net import NetMethod
@@ -40,11 +41,8 @@ HELPING_LEVELS = (0.5, 0.8)  # trained too when self-calibrating: they steady th
 SMALLEST = 1e-12  # half-width, in the net's units: softplus ends at 0 for extreme features
 HEAVY_TAIL = 1.5  # skewness from which logarithms are tried; an exponential law has 2
 TRIED = ("none", "log1p")  # transforms of a heavy-tailed target that compete
-AS_TRAINED = {
-    "both": Stretch(1.0, 1.0),
-    "lower": Stretch(1.0, math.inf),
-    "upper": Stretch(math.inf, 1.0),
-}
+AS_TRAINED = Stretch(1.0, 1.0)
+UNBOUNDED = Stretch(math.inf, math.inf)
 
 
 class SelfCalibrating(NetMethod):
@@ -108,8 +106,9 @@ class SelfCalibrating(NetMethod):
 
     def _fit(self, data: Data, given: Tensor) -> None:
         heavy = is_heavy_tailed(data.y[given].double().numpy())
-        names = self._transforms(heavy)
+        names = self._transforms(heavy, int(given.sum()))
         best, best_price = self._fit_transformed(data, given, names[0], heavy)
+        self._warn_of_left_out(data)
         interrupted = self.history_.stopped == "interrupted"
         for name in names[1:]:
             if interrupted:
@@ -126,12 +125,22 @@ class SelfCalibrating(NetMethod):
         if interrupted:
             self.history_.stopped = "interrupted"
 
-    def _transforms(self, heavy: bool) -> tuple[str, ...]:
-        """Which transforms of the target to try; ``heavy``: whether its tail is."""
+    def _transforms(self, heavy: bool, labels: int) -> tuple[str, ...]:
+        """Return which transforms of the target to try.
+
+        With few labels transforms do not compete, as forms of intervals do not: the winner would
+        cover too little.
+
+        Args:
+            heavy: whether the target has a heavy tail.
+            labels: number of given nodes.
+        """
         if self.target_transform != "auto":
             return (self.target_transform,)
         compares = self._calibrates() and self.side == "both" and self.scaling == "standard"
-        return TRIED if compares and heavy else ("none",)
+        if not (compares and heavy):
+            return ("none",)
+        return TRIED if labels >= FEW else TRIED[-1:]
 
     def _fit_transformed(
         self, data: Data, given: Tensor, transform: str, heavy: bool
@@ -148,20 +157,23 @@ class SelfCalibrating(NetMethod):
         return {name: getattr(self, name) for name in learnt}, price
 
     def _stretched(self, seen: Seen, level: float, heavy: bool) -> tuple[Stretch, float]:
-        """Return a level's stretch, and the price of the held-out intervals it makes."""
+        """Return a level's stretch, and the price of the held-out intervals it makes.
+
+        With fewer held-out nodes than the level needs, bounds are infinite, and a warning is given.
+        """
         if not self._calibrates():
-            return AS_TRAINED["both"], 0.0
+            return AS_TRAINED, 0.0
         held_out = seen.held_out.numpy()
         judged = self._calibrated_on = int(held_out.any(axis=0).sum())
         if judged < enough_for(level):
             warnings.warn(
-                f"{judged} held-out nodes are too few to calibrate a level of {level:g} "
-                f"({enough_for(level)} are needed): its intervals may cover less",
+                f"{count_of(judged, 'held-out node')} of {len(seen.y):,} labelled: too few to "
+                f"calibrate a level of {level:g}, which needs {enough_for(level)}; its intervals "
+                f"are infinite. Label more nodes, or ask for a lower level",
                 QpignnWarning,
                 stacklevel=5,
             )
-        if judged == 0:
-            return AS_TRAINED[self.side], 0.0
+            return UNBOUNDED, 0.0
         with torch.no_grad():
             outputs = self._run(seen)
         return calibrate_members(
@@ -209,7 +221,8 @@ class SelfCalibrating(NetMethod):
                 low, high = self.stretches_[inner].bounds(self._reach(outputs, inner).mean())
                 lower, upper = np.minimum(lower, low), np.maximum(upper, high)
         share = None
-        if self._members() > 1 and self.side == "both":
+        bounded = self.stretches_[level] != UNBOUNDED
+        if self._members() > 1 and self.side == "both" and bounded:
             share = torch.from_numpy(disagreement(self._reach(outputs, level), level))
         return Bounds(
             torch.from_numpy(value),
