@@ -28,6 +28,7 @@ from qpignn.intervals import SIDES, check_levels
 from qpignn.methods.base import Bounds, Fitted
 from qpignn.methods.net import NetMethod
 from qpignn.methods.seen import Seen
+from qpignn.training.loop import keeps_interrupted
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -110,21 +111,23 @@ class SelfCalibrating(NetMethod):
         heavy = is_heavy_tailed(data.y[given].double().numpy())
         names = self._transforms(heavy)
         best, best_price = self._fit_transformed(data, given, names[0], heavy)
-        interrupted = self.history_.stopped == "interrupted"
+        done, interrupted = len(self.history_), self.history_.interrupted
         for name in names[1:]:
             if interrupted:
                 break
             try:
                 learnt, price = self._fit_transformed(data, given, name, heavy)
-            except KeyboardInterrupt:  # before anything was learnt: what came before is kept
+            except KeyboardInterrupt:  # before an epoch was done: the first fit is kept
+                if not keeps_interrupted():
+                    raise
                 interrupted = True
                 break
-            interrupted = self.history_.stopped == "interrupted"
+            done, interrupted = done + len(self.history_), self.history_.interrupted
             if price < best_price and not interrupted:
                 best, best_price = learnt, price
         self.__dict__.update(best)
         if interrupted:
-            self.history_.stopped = "interrupted"
+            self.history_.interrupt(done, len(names) * self.epochs)
 
     def _transforms(self, heavy: bool) -> tuple[str, ...]:
         """Which transforms of the target to try; ``heavy``: whether its tail is."""
