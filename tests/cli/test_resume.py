@@ -138,17 +138,6 @@ def test_a_mistake_in_the_command_costs_no_checkpoint(
     assert "going on at epoch 8" in qpignn(*fit(tmp_path / "m", "--resume")).err
 
 
-def test_ctrl_c_keeps_what_was_learnt_and_leaves_nothing_to_resume(
-    qpignn: Run, tmp_path: Path, stop: Callable[[int, BaseException], None]
-) -> None:
-    stop(9, KeyboardInterrupt())
-    done = qpignn(*fit(tmp_path / "m"))
-    assert done.code == 0
-    assert "interrupted after 8 epochs" in done.err
-    assert not (tmp_path / "m" / "checkpoint").exists()
-    assert predicted(qpignn, tmp_path / "m")
-
-
 def test_a_second_ctrl_c_leaves_the_checkpoint(
     qpignn: Run,
     tmp_path: Path,

@@ -272,6 +272,28 @@ def test_doubts_columns_named_as_codes_are_named(name: str) -> None:
     assert sentence.startswith(f"feature column {name!r}: codes are taken as numbers")
 
 
+@pytest.mark.parametrize(
+    ("blank", "expected"),
+    [
+        (range(40, 100), ["column 'z' (60): blank on so many nodes"]),  # none of them is labelled
+        (range(0, 100, 2), []),  # as often blank on labelled nodes as on others
+        (range(85, 100), []),  # too few to tell: six of fifteen would be labelled by chance
+    ],
+    ids=["unlabelled", "independent", "few"],
+)
+def test_doubts_blanks_that_coincide_with_missing_targets_are_named(
+    blank: range, expected: list[str]
+) -> None:
+    draw = np.random.default_rng(0)
+    nodes = pd.DataFrame({"id": range(100), "z": draw.random(100), "t": draw.random(100)})
+    nodes.loc[list(blank), "z"] = np.nan
+    nodes.loc[40:, "t"] = np.nan
+    edges = pd.DataFrame({"from": range(100), "to": np.roll(range(100), -1)})
+    data = from_frames(nodes, edges, target="t", missing="impute")
+    found = [text for text in doubts(data, ~data.y.isnan()) if "blank" in text]
+    assert [text[: len(start)] for text, start in zip(found, expected, strict=True)] == expected
+
+
 def test_doubts_amounts_and_indicators_are_no_codes() -> None:
     whole = np.arange(60.0)
     assert told(measured(encoder=whole, zipper=whole % 7, barcode_rate=NORMAL)) == []

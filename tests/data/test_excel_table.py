@@ -107,6 +107,19 @@ def test_a_workbook_that_unpacks_to_more_than_memory_is_refused(
         read_graph(file, None, target="t")
 
 
+def test_empty_rows_of_a_sheet_are_left_out(tmp_path: Path) -> None:
+    rows = [["id", "v", "t"], [None] * 3, [1, 0.5, 1.0], [None] * 3, [2, 1.5, 2.0], [3, 2.5, 4.0]]
+    data = read_graph(book(tmp_path / "book.xlsx", Sheet1=rows), None, target="t")
+    assert data.x.flatten().tolist() == [0.5, 1.5, 2.5]
+
+
+def test_more_rows_than_a_sheet_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(excel_table, "MOST_ROWS", 3)
+    assert to_excel(pd.DataFrame({"id": [1, 2]}))  # and the header
+    with pytest.raises(SettingError, match=r"at most 2 rows for an Excel sheet, got 3; write .csv"):
+        to_excel(pd.DataFrame({"id": [1, 2, 3]}))
+
+
 def test_a_table_written_as_a_workbook_comes_back_and_computes_nothing(tmp_path: Path) -> None:
     frame = pd.DataFrame(
         {"id": ["=1+1", "b", "-2"], "prediction": [1.5, 2.5, -1.0], "n": [1, 2, 3]}

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from qpignn import from_frames, join_frames
+from qpignn import convert_graph, from_frames, join_frames, open_graph, read_graph
 from qpignn.data.ids import NodeIndex, find_column, known_ends
 from qpignn.errors import GraphError, QpignnWarning, UnknownNameError
 
@@ -166,10 +168,59 @@ def test_the_first_two_columns_are_taken_with_a_warning() -> None:
     assert data.edge_index.tolist() == from_frames(nodes, edges, target="t").edge_index.tolist()
 
 
-def test_a_column_of_edge_numbers_is_not_taken_for_an_end() -> None:
+@pytest.mark.parametrize("directed", [False, True])
+def test_edge_table_with_edge_id_u_v_of_integers_joins_u_and_v(
+    directed: bool, tmp_path: Path
+) -> None:
+    draw = np.random.default_rng(0)
+    pairs = [(int(u), int(v)) for u, v in draw.integers(0, 200, (400, 2)) if u < v]
+    pairs = sorted(set(pairs))[:200]
+    nodes = pd.DataFrame({"id": range(200), "x": draw.random(200), "t": draw.random(200)})
+    edges = pd.DataFrame(pairs, columns=["u", "v"])
+    edges.insert(0, "edge_id", draw.permutation(len(pairs)))  # every one of them is a node id too
+    nodes.to_csv(tmp_path / "nodes.csv", index=False)
+    edges.to_csv(tmp_path / "edges.csv", index=False)
+    expected = set(pairs) if directed else {*pairs, *((v, u) for u, v in pairs)}
+    files = tmp_path / "nodes.csv", tmp_path / "edges.csv"
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "the edge table", QpignnWarning)
+        in_memory = from_frames(nodes, edges, target="t", directed=directed)
+        read = read_graph(*files, target="t", directed=directed)
+        convert_graph(*files, tmp_path / "graph", target="t", directed=directed)
+    for data in (in_memory, read, open_graph(tmp_path / "graph")):
+        assert {tuple(edge) for edge in data.edge_index.t().tolist()} == expected
+
+
+@pytest.mark.parametrize("later", [("b",), ("b", "km"), ("km",)], ids=",".join)
+def test_edge_table_whose_first_column_is_unique_per_row_is_refused(
+    later: tuple[str, ...], tmp_path: Path
+) -> None:
     nodes, edges = ring(range(20))
-    numbered = pd.DataFrame({"nr": range(20), "a": edges["from"], "b": edges["to"]})
-    with pytest.raises(GraphError, match="'nr' has another value in every row and 'b' holds node"):
+    columns = {"nr": range(20), "a": [0] * 10 + [*edges["from"][10:]]}
+    values = {"b": edges["to"], "km": [0.5] * 20}
+    numbered = pd.DataFrame({**columns, **{name: values[name] for name in later}})
+    message = "'nr' has another value in every row, as a column of edge ids has"
+    message += " and 'b' holds node ids too: name" if "b" in later else ": name"
+    with pytest.raises(GraphError, match=message):
         from_frames(nodes, numbered, target="t")
-    data = from_frames(nodes, numbered, target="t", edge_ends=("a", "b"))
-    assert data.num_edges == 40
+    nodes.to_csv(tmp_path / "nodes.csv", index=False)
+    numbered.to_csv(tmp_path / "edges.csv", index=False)
+    with pytest.raises(GraphError, match=message):
+        convert_graph(
+            tmp_path / "nodes.csv", tmp_path / "edges.csv", tmp_path / "graph", target="t"
+        )
+    if "b" in later:
+        data = from_frames(nodes, numbered, target="t", edge_ends=("a", "b"))
+        assert (
+            data.num_edges
+            == from_frames(nodes, numbered[["a", "b"]], target="t", edge_ends=("a", "b")).num_edges
+        )
+
+
+def test_edge_table_whose_second_column_is_unique_is_refused_only_beside_other_node_ids() -> None:
+    nodes, _ = ring(range(20))
+    hub = pd.DataFrame({"a": [0] * 19, "b": range(1, 20), "km": [0.5] * 19})
+    with pytest.warns(QpignnWarning, match="the first two, 'a', 'b', are taken"):
+        assert from_frames(nodes, hub, target="t").num_edges == 38
+    with pytest.raises(GraphError, match="'b' has another value in every row"):
+        from_frames(nodes, hub.assign(km=[3] * 19), target="t")

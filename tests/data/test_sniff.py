@@ -128,6 +128,13 @@ def test_codes_with_leading_zeros_read_as_numbers_are_reported(tmp_path: Path) -
     assert "area=01001" in data.feature_names
 
 
+def test_a_cell_longer_than_the_csv_module_reads_is_no_obstacle(tmp_path: Path) -> None:
+    nodes = tmp_path / "n.csv"
+    nodes.write_text(f"id,v,t,note\n1,1.5,1,{'x' * 200_000}\n2,2.5,2,y\n3,0.5,3,z\n")
+    data = read_graph(nodes, None, target="t", ignore=["note"])
+    assert data.x.flatten().tolist() == [1.5, 2.5, 0.5]
+
+
 def test_very_many_columns_are_named_in_no_time(tmp_path: Path) -> None:
     names = [f"column{i}" for i in range(40_000)]
     (tmp_path / "wide.csv").write_text(",".join(names) + "\n" + ",".join(["1"] * 40_000) + "\n")

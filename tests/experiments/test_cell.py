@@ -11,7 +11,7 @@ from qpignn.data.split import split_nodes
 from qpignn.errors import SettingError, UnknownNameError
 from qpignn.experiments import cell as cells
 from qpignn.experiments.cell import Cell, grid
-from qpignn.training.history import History
+from qpignn.training.weights import FlatWeights
 
 FAST = {"epochs": 3}
 COLUMNS = [
@@ -64,10 +64,16 @@ def test_cell_one_sided_has_figures_of_bounds_and_none_of_widths() -> None:
 
 
 def test_an_interrupted_fit_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(*args: object) -> History:
-        return History(loss=[1.0], coverage=[1.0], width=[1.0], stopped="interrupted")
+    plain, steps = FlatWeights.step, 0
 
-    monkeypatch.setattr("qpignn.methods.net.train", interrupted)
+    def third(weights: FlatWeights) -> None:
+        nonlocal steps
+        steps += 1
+        if steps == 3:
+            raise KeyboardInterrupt
+        plain(weights)
+
+    monkeypatch.setattr(FlatWeights, "step", third)
     with pytest.raises(KeyboardInterrupt):
         Cell("basic", "qpignn", 0, settings=FAST).run()
 

@@ -131,6 +131,7 @@ def test_conformal_counts_targets_beyond_a_limit_as_missed() -> None:
     data = Data(x=torch.ones(9, 1), y=y, edge_index=torch.empty(2, 0, dtype=torch.long))
     model = Conformal(Fixed())
     model.method_ = model.method._fit_on(data, ~y.isnan())
+    model.history_ = model.method_.history_
     model._calibrate(data, torch.arange(9) < 7, torch.zeros(9, dtype=torch.bool))
     assert model.widenings_ == {0.5: {"all": 3.0}}  # of −0.5, 1, 2, 3, ∞, ∞, ∞
     model.fitted_ = model._fitted_on(data)

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from typing import Any
 
 import pytest
 
@@ -35,3 +36,27 @@ def test_a_history_comes_back_from_json_and_others_are_refused() -> None:
     ):
         with pytest.raises(ValueError, match="curves of numbers"):
             History.from_dict({**words, name: wrong})
+
+
+def test_history_interrupted_between_two_curves_drops_the_unfinished_epoch() -> None:
+    history = History(loss=[3.0, 2.0, 1.0], coverage=[0.1, 0.2], width=[4.0, 5.0])
+    history.drop_unfinished_epoch()
+    assert (history.loss, history.coverage, history.width) == ([3.0, 2.0], [0.1, 0.2], [4.0, 5.0])
+
+
+def test_history_warning_names_the_epochs_of_an_interrupted_training_only() -> None:
+    history = History(loss=[1.0], coverage=[1.0], width=[1.0])
+    assert history.warning() is None
+    history.stopped = "patience"
+    assert history.warning() is None
+    history.interrupt(1, 1200)
+    assert "interrupted after 1 of at most 1,200 epochs" in str(history.warning())
+    older = History(loss=[1.0], coverage=[1.0], width=[1.0], stopped="interrupted")
+    assert "interrupted after 1 epochs" in str(older.warning())  # saved before epochs were counted
+
+
+@pytest.mark.parametrize("wrong", [{"done": -1}, {"planned": 1.5}, {"done": "7"}, {"done": True}])
+def test_history_from_dict_with_wrong_numbers_of_epochs_is_refused(wrong: dict[str, Any]) -> None:
+    words = asdict(History(loss=[1.0], coverage=[1.0], width=[1.0], stopped="interrupted"))
+    with pytest.raises(ValueError, match="history"):
+        History.from_dict({**words, **wrong})

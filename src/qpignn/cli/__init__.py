@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from contextvars import copy_context
 from typing import Annotated, Any
 
@@ -76,10 +77,17 @@ def _options(
     debugging.set(debug)
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    """Tell warnings of ours in one line; those of libraries are not the user's business."""
-    if issubclass(category, QpignnWarning) and speaks():
-        typer.secho(f"warning: {printable(str(message))}", fg="yellow", err=True)
+def _warning_printer() -> Callable[..., None]:
+    """Return a printer of our own warnings, each once and in one line; it ignores libraries'."""
+    printed = set()
+
+    def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        text = str(message)
+        if issubclass(category, QpignnWarning) and speaks() and text not in printed:
+            printed.add(text)
+            typer.secho(f"warning: {printable(text)}", fg="yellow", err=True)
+
+    return show
 
 
 def main() -> None:
@@ -88,7 +96,8 @@ def main() -> None:
     if "--debug" in words:  # an option of all commands: it may stand behind their names too
         words = ["--debug", *(word for word in words if word != "--debug")]
     with warnings.catch_warnings():
-        warnings.showwarning = _show_warning
+        warnings.simplefilter("always", QpignnWarning)  # whatever PYTHONWARNINGS asks for
+        warnings.showwarning = _warning_printer()
         try:
             code = copy_context().run(app, args=words, standalone_mode=False)
         except UsageError as error:

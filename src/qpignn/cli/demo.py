@@ -48,7 +48,8 @@ def demo(
         f"data: {len(stations)} made-up measuring stations, {len(roads):,} roads; pollution is "
         f"blank at {int(data.y.isnan().sum())}, and {int(test.sum())} more are held out as a check"
     )
-    model = QpiGNN([0.5, 0.8, 0.9], seed=seed, verbose=True).fit(data)
+    model = QpiGNN([0.5, 0.8, 0.9], seed=seed, verbose=True)
+    model.fit(data, on_interrupt="raise")
     intervals = model.predict_interval(data)
     figures = held_out_figures(data, intervals)
     assert figures is not None

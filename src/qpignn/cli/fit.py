@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 GRAPH_HELP = "A graph written by 'qpignn convert', in place of tables; it stays where it is."
 FRACTION_HELP = "Share of labelled nodes held out for 'evaluate' and 'report' (0.2); 0 for none."
-RESUME_HELP = "Go on with a fit that was killed, if --out holds one made by the same command."
+RESUME_HELP = "Continue a fit that was killed or interrupted, if --out holds one of this command."
 CHECKPOINT = "checkpoint"  # folder in --out, while a fit is unfinished
 
 
@@ -76,7 +76,8 @@ def fit(
     settings of the method: --set target_transform=log1p, --set hidden=64; see help(qpignn.QpiGNN).
 
     A fit that was killed is not lost: the same command with --resume goes on where it was and ends
-    with the same model. Ctrl-C ends training early and keeps what was learnt.
+    with the same model. So does one that Ctrl-C interrupted (exit code 130); until then its partly
+    trained model can be used, with a warning at every use.
 
     A graph larger than memory is converted once (qpignn convert) and then fitted with --graph.
 
@@ -113,14 +114,13 @@ def fit(
     kept = out / CHECKPOINT
     with _told_to_resume(kept):
         _fit_kept(model, hide_targets(data, given), kept, checkpoint_every, resume=resume)
-    if model.history_.stopped == "interrupted":
-        say(f"interrupted after {len(model.history_)} epochs: keeping what was trained so far")
     if not speaks():
         return
     table = None if tables is None else tables.nodes
     with _told_to_resume(kept):
         save_fit(out, Fit(model, data, table, origin))
-    _clear(kept)
+    if not model.history_.interrupted:
+        _clear(kept)
     decided = _decided(model)
     report: dict[str, Any] = {
         "folder": str(out),
@@ -135,6 +135,11 @@ def fit(
     }
     if as_json:
         print_json(report)
+    if model.history_.interrupted:
+        raise KeyboardInterrupt(
+            f"the partly trained model is in {out}; the same command with --resume finishes it"
+        )
+    if as_json:
         return
     say("decided: " + ", ".join(f"{name} {value}" for name, value in decided.items()))
     typer.echo(f"fitted on {report['given']:,} nodes in {report['epochs']} epochs; saved in {out}")

@@ -129,7 +129,8 @@ def _warnings(fit: Fit, data: Data, asked: Any) -> list[Finding]:
         doubtful = lonely_nodes(data, asked)
         found = graph_shift_findings(graph_shift(fit.data, data, asked))
     if fit.data.x.shape[0] <= FEW:
-        found += [one for one in fit.model.diagnose(fit.data).findings if one.kind != "shift"]
+        said = ("shift", "training")  # above, and when the model was loaded
+        found += [one for one in fit.model.diagnose(fit.data).findings if one.kind not in said]
     else:
         say("coverage by group is not looked at on so large a graph; see 'qpignn evaluate'")
     warned = [one for one in found if one.severity == "warning"]

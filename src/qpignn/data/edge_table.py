@@ -111,9 +111,10 @@ def end_columns(
         ids: the node ids, to tell whether other columns hold some too.
 
     Raises:
-        GraphError: if a column is missing, or if the first two would be taken although one of
-            them has another value in every row (as a column of edge ids) and a later column holds
-            node ids.
+        GraphError: if a column is missing, or if the first two of several columns would be taken
+            although one of them looks like a column of edge ids: it has another value in every
+            row, and either a later column holds node ids or, in the first column, the values are
+            consecutive whole numbers.
     """
     need_columns("edge", edges, [])
     if ends is None:
@@ -133,14 +134,15 @@ def end_columns(
 def _first_two(edges: pd.DataFrame, ids: NodeIndex | None) -> tuple[Any, Any]:
     first, second, *others = edges.columns
     advice = "name the columns of the two ends with edge_ends=... (--edge-ends FROM,TO)"
-    if ids is not None and len(edges) > 1:
-        numbered = [name for name in (first, second) if edges[name].is_unique]
+    if ids is not None and others and len(edges) > 1:
+        unique = [name for name in (first, second) if edges[name].is_unique]
         also = [name for name in others if (ids.positions(edges[name]) >= 0).all()]
-        if numbered and also:
+        if unique and (also or (unique[0] == first and _is_numbering(edges[first]))):
+            too = f" and {listed(also[:1])} holds node ids too" if also else ""
             raise GraphError(
                 f"the edge table: expected columns called from and to or the like, got "
-                f"{listed(edges.columns, 12)}; {listed(numbered[:1])} has another value in every "
-                f"row and {listed(also[:1])} holds node ids too: {advice}"
+                f"{listed(edges.columns, 12)}; {listed(unique[:1])} has another value in every "
+                f"row, as a column of edge ids has{too}: {advice}"
             )
     warnings.warn(
         f"the edge table: no columns are called from and to or the like, so the first two, "
@@ -149,6 +151,13 @@ def _first_two(edges: pd.DataFrame, ids: NodeIndex | None) -> tuple[Any, Any]:
         stacklevel=5,
     )
     return first, second
+
+
+def _is_numbering(column: pd.Series[Any]) -> bool:
+    """Whether a column of different values counts rows: consecutive whole numbers in any order."""
+    counted = pd.to_numeric(column, errors="coerce")  # files' columns of ids may be read as text
+    whole = bool((counted % 1 == 0).all())  # false for NaN
+    return whole and float(counted.max() - counted.min()) == len(column) - 1
 
 
 def end_positions(

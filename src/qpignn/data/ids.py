@@ -16,7 +16,7 @@ ID_NAMES = ("id", "node_id", "nodeid", "node")
 """Names of an id column, in the order they are looked for, whatever their case."""
 END_NAMES = (
     *(("from", "to"), ("source", "target"), ("src", "dst"), ("u", "v"), ("i", "j")),
-    *(("origin", "destination"), ("head", "tail")),
+    *(("origin", "destination"), ("head", "tail"), ("start", "end")),
     *(("from_id", "to_id"), ("source_id", "target_id"), ("from_node", "to_node")),
     *(("node1", "node2"), ("node_1", "node_2"), ("id1", "id2"), ("id_1", "id_2")),
 )

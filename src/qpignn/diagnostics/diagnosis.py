@@ -111,6 +111,7 @@ def diagnose(
     *,
     by: Mapping[str, Any] | Sequence[str] = (),
     calibration_nodes: int | None = None,
+    training_warning: str | None = None,
 ) -> Diagnosis:
     """Judge the intervals of a whole graph on its held-out nodes (its ``test_mask``).
 
@@ -122,6 +123,7 @@ def diagnose(
             of categories are looked at anyway. The target itself is refused: even perfect
             intervals miss more often where it is extreme.
         calibration_nodes: how many nodes the intervals were calibrated on, if they were.
+        training_warning: why the model was not trained to its end, if it was not.
 
     A method's own ``diagnose`` gathers the intervals by itself.
     """
@@ -143,6 +145,7 @@ def diagnose(
     shift = label_shift(data, community=community)
     side, unbounded = intervals.side, _unbounded(intervals)
     findings = [
+        *([] if training_warning is None else [Finding("training", "warning", training_warning)]),
         *shift_findings(shift, known, len(intervals) - known),
         *size_findings(calibration_nodes, level),
         *unbounded_findings(unbounded, len(intervals), side),

@@ -108,10 +108,8 @@ class Cell:
         view = self._view(method)
         with PeakMemory() as memory:
             started = time.perf_counter()
-            method.fit(view.fit)
+            method.fit(view.fit, on_interrupt="raise")  # a partial fit is no result
             seconds = time.perf_counter() - started
-        if method.history_.stopped == "interrupted":  # half a fit is no result
-            raise KeyboardInterrupt
         intervals = method.predict_interval(view.predict, view.test_mask)
         known = view.fit.y[~view.fit.y.isnan()]
         figures = summary(intervals, view.y_test, y_given=known)

@@ -52,6 +52,7 @@ from qpignn.nn.torch_state import pinned
 from qpignn.randomness import SEED_BITS
 from qpignn.tensors import check_tensors, packed, unpacked
 from qpignn.training.history import History
+from qpignn.training.loop import interrupts
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -175,7 +176,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         }
         return sorted(found)
 
-    def fit(self, data: Data, train_mask: Any = None) -> Self:
+    def fit(self, data: Data, train_mask: Any = None, *, on_interrupt: str = "keep") -> Self:
         """Learn from the given nodes.
 
         Args:
@@ -183,6 +184,10 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             train_mask: boolean, the nodes whose targets may be used; default the graph's own
                 ``train_mask`` and ``val_mask``, or every labelled node outside its ``test_mask``.
                 Whatever the method holds out for itself comes from these.
+            on_interrupt: what Ctrl-C during training does. ``keep`` ends the training, keeps the
+                partly trained model and warns, now and at every later use; ``raise`` lets the
+                KeyboardInterrupt through and leaves the method unfitted. Outside of training, and
+                before the first epoch is done, there is nothing to keep and it always goes through.
 
         Started by ``torchrun``, all ranks must call this, with the same graph; each ends with the
         same fit. What is legal but deserves a second look is told in warnings
@@ -194,7 +199,10 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             given = _checked_given(data, train_mask)
             for doubt in doubts(data, given):
                 warnings.warn(doubt, QpignnWarning, stacklevel=2)
-            return self._fit_on(data, given)
+            with interrupts(on_interrupt):
+                self._fit_on(data, given)
+        self._warn_if_interrupted()
+        return self
 
     def _fit_on(self, data: Data, given: Tensor) -> Self:
         """Learn from the given nodes of a checked graph."""
@@ -215,6 +223,19 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         ``confidence_level`` chooses among the fitted levels (any level, for methods whose class
         says ``any_level``); default the highest fitted.
         """
+        self._warn_if_interrupted()
+        return self._predict_interval(data, mask, confidence_level=confidence_level)
+
+    def _warn_if_interrupted(self) -> None:
+        """Warn that a fit was interrupted; called by public methods, whose caller is named."""
+        message = self.history_.warning() if hasattr(self, "fitted_") else None
+        if message is not None:
+            warnings.warn(message, QpignnWarning, stacklevel=3)
+
+    def _predict_interval(
+        self, data: Data, mask: Any = None, *, confidence_level: float | None = None
+    ) -> Intervals:
+        """Return the intervals without a word about the fit; see :meth:`predict_interval`."""
         with pinned():
             fitted = self._fitted()
             data = check_graph(data, need_target=False)
@@ -251,32 +272,44 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         """
         with pinned():
             wanted, *others = self.predict_levels(data, confidence_level=confidence_level)
-            count = self.fitted_.calibrated_on
-            return diagnose(data, wanted, others, by=by, calibration_nodes=count)
+            return diagnose(
+                data,
+                wanted,
+                others,
+                by=by,
+                calibration_nodes=self.fitted_.calibrated_on,
+                training_warning=self.history_.warning(),
+            )
 
     def predict_levels(
         self, data: Data, *, confidence_level: float | None = None
     ) -> list[Intervals]:
         """Return the intervals of all nodes at the wanted level, then at all others there are."""
+        self._warn_if_interrupted()
         wanted = self._level(confidence_level)
         levels = [wanted, *(level for level in self.curve_levels_ if level != wanted)]
-        return [self.predict_interval(data, confidence_level=level) for level in levels]
+        return [self._predict_interval(data, confidence_level=level) for level in levels]
 
     def predict(self, data: Data, mask: Any = None) -> npt.NDArray[np.float64]:
         """Return point predictions."""
-        return self.predict_interval(data, mask).prediction
+        self._warn_if_interrupted()
+        return self._predict_interval(data, mask).prediction
 
     def save(self, folder: str | Path) -> None:
         """Write the fitted method to a folder (no pickle): weights and a readable description."""
         fitted = self._fitted()
-        described = {"method": type(self).__name__, **asdict(fitted)}
+        described = {
+            "method": type(self).__name__,
+            **asdict(fitted),
+            "interrupted": self.history_.interrupted,  # for readers; load goes by the history
+        }
         with pinned():
             state = {**self._as_fitted()._state(), "history": packed(asdict(self.history_))}
         write_folder(as_path("folder", folder), described, state)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
-        """Rebuild a method from :meth:`save`'s folder."""
+        """Rebuild a method from :meth:`save`'s folder; warns where its training was interrupted."""
         description, state = read_folder(as_path("folder", folder), cls.__name__)
         known = {field.name for field in fields(Fitted)}
         fitted = Fitted(**{name: description[name] for name in known & description.keys()})
@@ -295,6 +328,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         ) as error:
             message = f"{folder}: the description does not fit the weights or this version: {error}"
             raise ModelFileError(message) from error
+        method._warn_if_interrupted()
         return method
 
     def check_settings(self) -> None:

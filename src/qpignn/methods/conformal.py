@@ -208,7 +208,7 @@ class Conformal(IntervalMethod):
         self._calibrated_on = len(y)
         self.widenings_: dict[float, dict[str, float]] = {}
         for level in check_levels(self.confidence_level):
-            said = self.method_.predict_interval(data, confidence_level=level).select(nodes)
+            said = self.method_._predict_interval(data, confidence_level=level).select(nodes)
             scores = self._scores(said, y) / scale
             scores[~allowed] = np.inf  # no widening reaches them
             self.widenings_[level] = {
@@ -229,7 +229,7 @@ class Conformal(IntervalMethod):
         """Return how far off the method was on the nodes it was fitted on."""
         if not self.neighbourhood:
             return None
-        off = np.abs(data.y.double().numpy() - self.method_.predict(data))
+        off = np.abs(data.y.double().numpy() - self.method_._predict_interval(data).prediction)
         return KnownResiduals.of(data, fitted, off)
 
     def _difficulty(self, data: Data) -> Floats:
@@ -257,7 +257,7 @@ class Conformal(IntervalMethod):
         for inner in self.levels_:
             if inner > level:
                 continue
-            said = self.method_.predict_interval(data, confidence_level=inner)
+            said = self.method_._predict_interval(data, confidence_level=inner)
             known = self.widenings_[inner]
             widening = np.array([known.get(label, np.inf) for label in labels]) * scale
             low, high = self._widened(said, widening)

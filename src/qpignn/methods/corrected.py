@@ -93,7 +93,14 @@ class CorrectedGNN(QuantileGNN):
             return
         kept[order[:count]] = False
         super()._fit(data, kept)
+        planned = self.epochs + self.correction_epochs
+        if self.history_.interrupted:
+            self.history_.interrupt(len(self.history_), planned)
+            self.second_ = self._new_second().eval()  # corrects nothing
+            return
         self._correct(data, order[:count])
+        if self.second_history_.interrupted:
+            self.history_.interrupt(len(self.history_) + len(self.second_history_), planned)
 
     def _correct(self, data: Data, nodes: Tensor) -> None:
         """Train the second net on nodes the first did not see."""
@@ -109,6 +116,8 @@ class CorrectedGNN(QuantileGNN):
 
             def score(tried: dict[str, float]) -> float:
                 self._train_second(task, third, **tried)
+                if self.second_history_.interrupted:  # nothing was chosen yet
+                    raise KeyboardInterrupt
                 with torch.no_grad():
                     size, _ = task.size(self.second_(task.graph), taught, judges)
                 return float(size)

@@ -188,7 +188,7 @@ class QpiGNN(SelfCalibrating):
         def score(tried: dict[str, float]) -> float:
             self.lambda_width_ = tried["lambda_width"]
             self._train(seen)
-            if self.history_.stopped == "interrupted":
+            if self.history_.interrupted:  # no λ was chosen yet, so there is nothing to keep
                 raise KeyboardInterrupt
             with torch.no_grad():
                 lower, upper = self._bounds(self._run(seen))

@@ -29,6 +29,7 @@ from qpignn.intervals import SIDES, check_levels
 from qpignn.methods.base import Bounds, Fitted
 from qpignn.methods.net import NetMethod
 from qpignn.methods.seen import Seen
+from qpignn.training.loop import keeps_interrupted
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -109,21 +110,23 @@ class SelfCalibrating(NetMethod):
         names = self._transforms(heavy, int(given.sum()))
         best, best_price = self._fit_transformed(data, given, names[0], heavy)
         self._warn_of_left_out(data)
-        interrupted = self.history_.stopped == "interrupted"
+        done, interrupted = len(self.history_), self.history_.interrupted
         for name in names[1:]:
             if interrupted:
                 break
             try:
                 learnt, price = self._fit_transformed(data, given, name, heavy)
-            except KeyboardInterrupt:  # before anything was learnt: what came before is kept
+            except KeyboardInterrupt:  # before an epoch was done: the first fit is kept
+                if not keeps_interrupted():
+                    raise
                 interrupted = True
                 break
-            interrupted = self.history_.stopped == "interrupted"
+            done, interrupted = done + len(self.history_), self.history_.interrupted
             if price < best_price and not interrupted:
                 best, best_price = learnt, price
         self.__dict__.update(best)
         if interrupted:
-            self.history_.stopped = "interrupted"
+            self.history_.interrupt(done, len(names) * self.epochs)
 
     def _transforms(self, heavy: bool, labels: int) -> tuple[str, ...]:
         """Return which transforms of the target to try.

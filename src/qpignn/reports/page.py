@@ -98,12 +98,19 @@ def _contents(parts: list[Section]) -> str:
 
 def _header(content: dict[str, Any]) -> str:
     verdict = content["verdict"]
-    severity = verdict["severity"]
+    training = [one for one in content["findings"] if one["kind"] == "training"]
+    banner = "".join(_banner(one["severity"], one["text"]) for one in training)
     return (
         '<button type="button" id="theme" class="button quiet js-only" aria-pressed="false">'
         "Dark mode</button>"
         f"<h1>{text(content['title'])}</h1>"
         f'<p class="subtitle">{text(content["subtitle"])}</p>'
+        f"{banner}{_banner(verdict['severity'], verdict['text'])}"
+    )
+
+
+def _banner(severity: str, words: str) -> str:
+    return (
         f'<p class="verdict {severity}">{icon(severity)}<span><strong>{WORDS[severity]}.</strong> '
-        f"{sentence(verdict['text'])}</span></p>"
+        f"{sentence(words)}</span></p>"
     )

@@ -29,7 +29,7 @@ ABOUT_FIGURES = {
 STOPPED = {
     "epochs": "Training ran through all its epochs.",
     "patience": "Training stopped early, because held-out nodes were no longer served better.",
-    "interrupted": "Training was interrupted.",
+    "interrupted": "Training was interrupted before its end.",
 }
 
 

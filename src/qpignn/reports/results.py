@@ -54,7 +54,14 @@ def examine(
     data = check_graph(data, need_target=False)
     intervals, *others = model.predict_levels(data, confidence_level=confidence_level)
     calibrated = model.fitted_.calibrated_on
-    found = diagnose(data, intervals, others, by=by, calibration_nodes=calibrated)
+    found = diagnose(
+        data,
+        intervals,
+        others,
+        by=by,
+        calibration_nodes=calibrated,
+        training_warning=model.history_.warning(),
+    )
     return Results(data, intervals, found, held_out_figures(data, intervals))
 
 

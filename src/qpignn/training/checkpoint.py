@@ -39,8 +39,11 @@ if TYPE_CHECKING:
 FORMAT = 1
 NAME = "training-{}.safetensors"
 EVERY = 10.0  # seconds: what a kill may cost
+SNAPSHOT_EVERY = 0.25  # seconds: what Ctrl-C may cost
 ANEW = "start anew: without --resume, or with another folder"
 Draws = torch.Generator | np.random.Generator
+State = tuple[dict[str, Any], dict[str, Tensor]]
+"""A training as words and tensors."""
 
 
 @dataclass
@@ -61,7 +64,7 @@ class Course:
     best_score: float = math.inf
     best_weights: Tensor | None = None
 
-    def state(self, *, finished: bool) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    def state(self, *, finished: bool) -> State:
         """Return words and tensors for a file; of a finished training only what it left."""
         words = {"finished": finished, "history": asdict(self.history), "best": self.best_score}
         tensors = self.weights.state()
@@ -119,7 +122,8 @@ class Keeper:
             self._agreed |= words["agreed"]
             self.untold = True
         self._number, self._start = 0, ""
-        self._kept_at = time.monotonic()
+        self._kept_at = self._snapshot_at = time.monotonic()
+        self._snapshot: State | None = None  # newer than the file; None where the file is as new
 
     def agree(self, name: str, value: Any) -> Any:
         """Return what a choice was when the fit began; it may depend on the machine."""
@@ -143,6 +147,9 @@ class Keeper:
                 raise _damaged(path) from error
             if words["finished"]:
                 return True
+            self._snapshot = None
+        else:
+            self._take_snapshot(course)
         if self.untold:
             self.tell(f"going on at epoch {len(course.history)} of training {self._number}")
             self.untold = False
@@ -150,23 +157,36 @@ class Keeper:
 
     def keep(self, course: Course) -> None:
         """Keep a training between two epochs, if the last time is long enough ago."""
-        if time.monotonic() - self._kept_at >= self.every:
-            self._write(course, finished=False)
+        now = time.monotonic()
+        if now - self._kept_at >= self.every:
+            self._write(course.state(finished=False))
+            self._snapshot = None
+        elif now - self._snapshot_at >= SNAPSHOT_EVERY:
+            self._take_snapshot(course)
 
     def finish(self, course: Course) -> None:
-        """Keep what a training left.
+        """Keep what a training left; an interrupted one stays as :meth:`interrupt` wrote it."""
+        self._write(course.state(finished=True))
 
-        One that was interrupted left something else than it would have: it stays as it was last
-        kept, and nothing that comes after it is kept.
+    def interrupt(self) -> None:
+        """Write an interrupted training as it was between two epochs, and nothing from then on.
+
+        Ctrl-C can come in the middle of a step, so the training itself may be inconsistent.
         """
-        if course.history.stopped == "interrupted":
-            self.writes = False
-        self._write(course, finished=True)
+        if self._snapshot is not None:
+            self._write(self._snapshot)
+        self.writes = False
 
-    def _write(self, course: Course, *, finished: bool) -> None:
+    def _take_snapshot(self, course: Course) -> None:
+        if self.writes:
+            words, tensors = course.state(finished=False)
+            self._snapshot = words, {name: tensor.clone() for name, tensor in tensors.items()}
+            self._snapshot_at = time.monotonic()
+
+    def _write(self, state: State) -> None:
         if not self.writes:
             return
-        words, tensors = course.state(finished=finished)
+        words, tensors = dict(state[0]), dict(state[1])
         words |= {"format": FORMAT, "key": self.key, "start": self._start, "agreed": self._agreed}
         tensors["words"] = packed(words)
         content = save_tensors({**tensors, "sha256": as_tensor(_digest(tensors))})

@@ -20,6 +20,8 @@ class History:
         held_out: score on held-out nodes by epoch, for the epochs that looked at some.
         best_epoch: the epoch whose weights were kept (counted from 0).
         stopped: ``epochs`` (ran to the end), ``patience`` or ``interrupted``.
+        done, planned: of an interrupted fit, the epochs that were trained and the most that would
+            have been, over all its trainings; 0 otherwise.
     """
 
     loss: list[float] = field(default_factory=list)
@@ -28,9 +30,43 @@ class History:
     held_out: dict[int, float] = field(default_factory=dict)
     best_epoch: int = -1
     stopped: str = "epochs"
+    done: int = 0
+    planned: int = 0
 
     def __len__(self) -> int:
         return len(self.loss)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether training was stopped by the user before its end."""
+        return self.stopped == "interrupted"
+
+    def interrupt(self, done: int, planned: int) -> None:
+        """Mark the training as interrupted.
+
+        Args:
+            done: epochs that were trained, over all trainings of the fit.
+            planned: epochs that would have been trained, at most.
+        """
+        self.stopped, self.done, self.planned = "interrupted", done, planned
+
+    def warning(self) -> str | None:
+        """Return the sentence that every use of a partly trained model shows; None for others."""
+        if not self.interrupted:
+            return None
+        planned = f" of at most {self.planned:,}" if self.planned else ""
+        return (
+            f"training was interrupted after {self.done or len(self):,}{planned} epochs, so these "
+            f"intervals come from a partly trained model; fit again, or finish the training with "
+            f"'qpignn fit --resume'"
+        )
+
+    def drop_unfinished_epoch(self) -> None:
+        """Cut the curves to the epochs that all of them have: an interrupt can come in between."""
+        curves = (self.loss, self.coverage, self.width)
+        epochs = min(map(len, curves))
+        for curve in curves:
+            del curve[epochs:]
 
     @classmethod
     def from_dict(cls, words: dict[str, Any]) -> Self:
@@ -46,6 +82,7 @@ class History:
             and all(isinstance(n, float) for c in (*curves, made.held_out.values()) for n in c)
             and type(made.best_epoch) is int
             and isinstance(made.stopped, str)
+            and all(type(number) is int and number >= 0 for number in (made.done, made.planned))
         )
         if not right:
             raise ValueError("history: expected curves of numbers, one an epoch, got others")

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from qpignn import ranks
-from qpignn.errors import TrainingError, not_negative, positive, whole_number
+from qpignn.errors import TrainingError, not_negative, one_of, positive, whole_number
 from qpignn.progress import progress
 from qpignn.room import keep_freed_blocks
 from qpignn.training.checkpoint import Course, Draws, active_keeper
@@ -73,6 +75,30 @@ class TrainingSettings:
         return (epoch + 1) % self.look_every == 0 or epoch + 1 == self.epochs
 
 
+ON_INTERRUPT = ("keep", "raise")
+_on_interrupt: ContextVar[str] = ContextVar("on_interrupt", default="keep")
+
+
+@contextmanager
+def interrupts(action: str) -> Iterator[None]:
+    """Decide what Ctrl-C does to the trainings within the block.
+
+    Args:
+        action: ``keep`` ends a training early and keeps its weights; ``raise`` lets the
+            KeyboardInterrupt through.
+    """
+    token = _on_interrupt.set(one_of("on_interrupt", action, ON_INTERRUPT))
+    try:
+        yield
+    finally:
+        _on_interrupt.reset(token)
+
+
+def keeps_interrupted() -> bool:
+    """Whether Ctrl-C keeps a partly trained net; several ranks cannot stop at the same step."""
+    return _on_interrupt.get() == "keep" and ranks.size() == 1
+
+
 Steps = Callable[[int], Iterable[Measured]]
 """The steps of an epoch, each made when its turn has come."""
 
@@ -101,8 +127,10 @@ def train(
         draws: generators that ``steps`` draws from, beside those the net's modules hold as
             ``generator``; a training that goes on from a checkpoint needs to know them all.
 
-    Ctrl-C ends training early and keeps what was learnt; a second one goes through. Within
-    :func:`qpignn.training.checkpoint.checkpoints` a training that was killed goes on.
+    Ctrl-C ends training early and keeps the net as it is, unless :func:`interrupts` says
+    otherwise, or nothing was learnt yet, or several ranks train; then the KeyboardInterrupt goes
+    through. Within :func:`qpignn.training.checkpoint.checkpoints` a training that was killed or
+    interrupted can be continued.
 
     Raises:
         TrainingError: the loss is no longer a finite number.
@@ -133,9 +161,12 @@ def train(
                 if keeper is not None:
                     keeper.keep(course)
         except KeyboardInterrupt:
-            if not history.loss:
+            if keeper is not None:
+                keeper.interrupt()
+            history.drop_unfinished_epoch()
+            if not history.loss or not keeps_interrupted():
                 raise
-            history.stopped = "interrupted"
+            history.interrupt(len(history), settings.epochs)
     if course.best_weights is not None:
         weights.restore(course.best_weights)
     net.eval()
