@@ -27,7 +27,8 @@ from faults.pairs import PAIRS, try_pair
 from faults.places import PLACES, SALT
 from faults.processes import try_two_jobs
 from faults.served import serving
-from faults.trials import Tally, try_place
+from faults.tally import Tally
+from faults.trials import try_place
 
 TWO_JOBS = "paper run --jobs 2"
 ALL = (*PLACES, *PAIRS, TWO_JOBS)
