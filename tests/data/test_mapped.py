@@ -16,7 +16,7 @@ from qpignn import example_tables, from_frames
 from qpignn.data.graph import simple_edges
 from qpignn.data.mapped import digest_of, open_graph, read_description, write_graph
 from qpignn.errors import GraphError, ReadError, SettingError
-from qpignn.files import held
+from qpignn.locks import locked
 
 
 @pytest.fixture
@@ -213,7 +213,8 @@ def test_an_older_graph_is_replaced_but_nothing_else(stations: Data, folder: Pat
     bare = Data(x=stations.x, edge_index=stations.edge_index)
     write_graph(folder, bare)
     there = {path.name for path in folder.iterdir()}
-    assert there == {"x.npy", "edge_index.npy", "mapped.json", "notes.txt"}
+    locks = {".qpignn.lock", ".qpignn.converting"}
+    assert there - locks == {"x.npy", "edge_index.npy", "mapped.json", "notes.txt"}
 
 
 def test_files_that_are_not_ours_are_left_alone(stations: Data, tmp_path: Path) -> None:
@@ -233,9 +234,8 @@ def test_sparse_features_are_refused(stations: Data, tmp_path: Path) -> None:
 def test_a_folder_that_another_process_converts_into_is_refused(
     stations: Data, folder: Path
 ) -> None:
-    (folder / "unfinished").mkdir()
     with (
-        held(folder / "unfinished"),
+        locked(folder, name=".qpignn.converting"),
         pytest.raises(SettingError, match="another process is converting into; wait for its end"),
     ):
         write_graph(folder, stations)
