@@ -3,8 +3,8 @@ import threading
 from pathlib import Path
 
 import pytest
-from hostile import NOT_FILES, in_time, not_a_file
 
+from hostile import NOT_FILES, in_time, not_a_file
 from qpignn.errors import WriteError
 from qpignn.files import open_regular, remove_file, replace_file, together
 from qpignn.locks import LOCK

@@ -127,10 +127,10 @@ main()
 
 
 def test_fit_with_a_full_tmpdir_ends_with_one_sentence_not_with_sigbus(tmp_path: Path) -> None:
-    """``TMPDIR`` is a real file system of 64 kB; a mapped file there would end in SIGBUS."""
+    """``TMPDIR`` is a real file system of 16 kB; a mapped file there would end in SIGBUS."""
     small = tmp_path / "small"
     small.mkdir()
-    mount = f"mount -t tmpfs -o size=64k tmpfs '{small}'"
+    mount = f"mount -t tmpfs -o size=16k tmpfs '{small}'"
     tool = shutil.which("unshare")
     begin = next(
         (
