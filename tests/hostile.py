@@ -123,12 +123,16 @@ def within(seconds: float = 10, megabytes: int = 300) -> Iterator[None]:
     assert _peak() - before < megabytes
 
 
+class WaitedError(BaseException):
+    """Something waits for ever; no ``except OSError`` or ``except Exception`` may hide it."""
+
+
 @contextmanager
 def in_time(seconds: float = 10) -> Iterator[None]:
-    """Raise TimeoutError where what is done inside waits for ever, as for a pipe's other end."""
+    """Raise where what is done inside waits for ever, as for the other end of a pipe."""
 
     def late(*_: object) -> None:
-        raise TimeoutError(f"nothing happened for {seconds} seconds")
+        raise WaitedError(f"nothing happened for {seconds} seconds")
 
     before = signal.signal(signal.SIGALRM, late)
     signal.setitimer(signal.ITIMER_REAL, seconds)

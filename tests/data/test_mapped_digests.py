@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
+from torch_geometric.data import Data
 
 from qpignn import example_tables, from_frames, open_graph
 from qpignn.data import mapped_digests
@@ -64,31 +66,33 @@ def test_open_graph_of_changed_numbers_raises(graph: Path, name: str, opened: bo
         open_graph(graph)
 
 
-def test_open_graph_of_one_changed_bit_with_the_old_time_stamp_raises(graph: Path) -> None:
+def test_open_graph_of_one_changed_bit_with_the_old_time_stamp_raises(tmp_path: Path) -> None:
     """No sampled block contains the bit, and ``utime`` restores the time of modification."""
-    open_graph(graph)
-    path = graph / "x.npy"
+    x, none = torch.zeros(30_000, 10), torch.zeros((2, 0), dtype=torch.long)
+    write_graph(tmp_path / "g", Data(x=x, edge_index=none))
+    open_graph(tmp_path / "g")
+    path = tmp_path / "g" / "x.npy"
     before = path.stat()
-    content = bytearray(path.read_bytes())
-    spread = (len(content) - mapped_digests.BLOCK) / (mapped_digests.BLOCKS - 1)
-    place = int(spread * 10) + mapped_digests.BLOCK + 8 if spread > 5000 else len(content) // 2
-    content[place] ^= 1
+    distance = (before.st_size - mapped_digests.BLOCK) / (mapped_digests.BLOCKS - 1)
+    assert distance > 2 * mapped_digests.BLOCK
     with path.open("r+b") as file:
-        file.write(content)
+        file.seek(int(10 * distance + 1.5 * mapped_digests.BLOCK))
+        file.write(b"\1")
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     assert path.stat().st_mtime_ns == before.st_mtime_ns
     with pytest.raises(ReadError, match=CHANGED.format("x.npy")):
-        open_graph(graph)
+        open_graph(tmp_path / "g")
 
 
-def test_open_graph_of_changed_ids_raises(tmp_path: Path) -> None:
-    nodes, edges = example_tables(60)
-    write_graph(tmp_path / "g", from_frames(nodes, edges, target="pollution"))
+def test_open_graph_of_reversed_ids_raises(tmp_path: Path) -> None:
+    write_graph(tmp_path / "g", from_frames(*example_tables(60), target="pollution"))
     path = tmp_path / "g" / "ids.parquet"
+    pd.read_parquet(path).iloc[::-1].to_parquet(path, index=False)
     content = path.read_bytes()
-    assert content.count(b"S0007") == 1 or b"7" in content
-    path.write_bytes(content.replace(b"7", b"8", 1))
-    with pytest.raises(ReadError):
+    described = json.loads((tmp_path / "g" / "mapped.json").read_text())
+    described["files"][path.name]["bytes"] = len(content)
+    (tmp_path / "g" / "mapped.json").write_text(json.dumps(described))
+    with pytest.raises(ReadError, match=CHANGED.format("ids.parquet")):
         open_graph(tmp_path / "g")
 
 
