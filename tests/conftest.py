@@ -35,6 +35,13 @@ BROWSER_OPTIONS = (
 )
 
 
+@pytest.fixture(autouse=True)
+def _own_records(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the records of checked graphs out of the user's cache."""
+    records = tmp_path_factory.getbasetemp() / "records"
+    monkeypatch.setattr("qpignn.data.mapped_digests.FOLDER", str(records))
+
+
 @pytest.fixture
 def path_graph() -> Data:
     """0 – 1 – 2 – 3, two features, the last node unlabelled."""

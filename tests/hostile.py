@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import resource
+import signal
+import stat
 import struct
 import time
 from collections.abc import Iterator
@@ -118,6 +121,42 @@ def within(seconds: float = 10, megabytes: int = 300) -> Iterator[None]:
     yield
     assert time.monotonic() - start < seconds
     assert _peak() - before < megabytes
+
+
+class WaitedError(BaseException):
+    """Something waits for ever; no ``except OSError`` or ``except Exception`` may hide it."""
+
+
+@contextmanager
+def in_time(seconds: float = 10) -> Iterator[None]:
+    """Raise where what is done inside waits for ever, as for the other end of a pipe."""
+
+    def late(*_: object) -> None:
+        raise WaitedError(f"nothing happened for {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+NOT_FILES = ("pipe", "socket", "device", "folder")
+
+
+def not_a_file(path: Path, kind: str) -> None:
+    """Put something else in the place of a file."""
+    path.unlink(missing_ok=True)
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "socket":
+        os.mknod(path, stat.S_IFSOCK | 0o600)
+    elif kind == "device":
+        path.symlink_to("/dev/zero")
+    else:
+        path.mkdir()
 
 
 def _peak() -> float:

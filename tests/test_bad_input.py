@@ -454,8 +454,9 @@ def test_every_error_a_user_can_meet_is_on_the_list() -> None:
     ours = {kind for kind in kinds if issubclass(kind, QpignnError) and kind is not QpignnError}
     elsewhere = {
         "DataFileError",
+        "LockedError",
         "RankError",
-    }  # tests/data/sources/test_files.py, tests/test_ranks.py
+    }  # tests/data/sources/test_files.py, tests/test_locks.py, tests/test_ranks.py
     assert {kind.__name__ for kind in ours} - elsewhere == {case.error.__name__ for _, case in ALL}
 
 

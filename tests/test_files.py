@@ -1,10 +1,13 @@
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
+from hostile import NOT_FILES, in_time, not_a_file
 from qpignn.errors import WriteError
-from qpignn.files import held, remove_file, replace_file, together
+from qpignn.files import open_regular, remove_file, replace_file, together
+from qpignn.locks import LOCK
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_rubbish(
@@ -24,7 +27,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_rubbish(
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != LOCK}
 
 
 def exchange(folder: Path) -> None:
@@ -77,10 +80,53 @@ def test_an_error_within_the_block_changes_nothing(tmp_path: Path) -> None:
     assert contents(tmp_path) == {"a": b"old"}
 
 
-def test_a_folder_is_held_by_one_at_a_time(tmp_path: Path) -> None:
-    with held(tmp_path) as ours:
-        assert ours
-        with held(tmp_path, wait=False) as too:
-            assert not too
-    with held(tmp_path, wait=False) as ours:
-        assert ours
+def test_replace_file_with_a_name_taken_meanwhile_leaves_the_other_writers_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A write that fails must not delete what another process has put there in the meantime."""
+    path = tmp_path / "a"
+
+    def another_is_first(waiting: Path, to: Path) -> None:
+        to.write_bytes(b"of another process")
+        raise OSError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "replace", another_is_first)
+    with pytest.raises(WriteError):
+        replace_file(path, b"ours")
+    assert contents(tmp_path) == {"a": b"of another process"}
+
+
+def test_together_in_two_threads_ends_with_the_files_of_one(tmp_path: Path) -> None:
+    names = [f"{i}" for i in range(20)]
+
+    def write(content: bytes) -> None:
+        with together() as files:
+            for name in names:
+                files.write(tmp_path / name, content)
+
+    for turn in range(20):
+        threads = [
+            threading.Thread(target=write, args=(b"%d" % i,)) for i in (2 * turn, 2 * turn + 1)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        found = contents(tmp_path)
+        assert sorted(found) == sorted(names)
+        assert set(found.values()) in ({b"%d" % (2 * turn)}, {b"%d" % (2 * turn + 1)})
+
+
+@pytest.mark.parametrize("kind", NOT_FILES)
+def test_open_regular_of_anything_else_raises_at_once(tmp_path: Path, kind: str) -> None:
+    path = tmp_path / "a"
+    not_a_file(path, kind)
+    with in_time(), pytest.raises(ValueError, match="a regular file, got a"):
+        open_regular(path)
+
+
+def test_open_regular_of_a_link_to_a_file_reads_it(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"content")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    with open_regular(tmp_path / "b") as file:
+        assert file.read() == b"content"

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -112,3 +113,49 @@ def test_what_the_user_told_glibc_stays(monkeypatch: pytest.MonkeyPatch) -> None
     with room.large_pages():
         assert os.environ[room.TUNABLES] == "glibc.malloc.check=0"
     assert os.environ[room.TUNABLES] == "glibc.malloc.check=0"
+
+
+FULL_DISK = """
+import sys
+from qpignn import room
+from qpignn.cli import main
+room.free_memory = lambda: 10
+room.SMALL = 0
+sys.argv = ["qpignn", "fit", "--dataset", "basic", "--epochs", "1", "--out", sys.argv[1]]
+main()
+"""
+
+
+def test_fit_with_a_full_tmpdir_ends_with_one_sentence_not_with_sigbus(tmp_path: Path) -> None:
+    """``TMPDIR`` is a real file system of 16 kB; a mapped file there would end in SIGBUS."""
+    small = tmp_path / "small"
+    small.mkdir()
+    mount = f"mount -t tmpfs -o size=16k tmpfs '{small}'"
+    tool = shutil.which("unshare")
+    begin = next(
+        (
+            words
+            for user in ([], ["--user", "--map-root-user"])
+            if (words := [str(tool), *user, "--mount", "sh", "-c"])
+            and tool
+            and not subprocess.run([*words, mount], capture_output=True, check=False).returncode
+        ),
+        None,
+    )
+    if begin is None:
+        pytest.skip("needs the right to mount a file system: unshare --mount")
+    program = f'{mount} && exec "$0" -c "$1" "$2"'
+    done = subprocess.run(
+        [*begin, program, sys.executable, FULL_DISK, str(tmp_path / "model")],
+        env={**os.environ, "TMPDIR": str(small), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 2, (done.returncode, done.stderr[-2000:])
+    last = done.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"error: {small}: expected ")
+    assert "bytes of free disk space" in last
+    assert "No space left on device; free some space, or set TMPDIR" in last
+    assert not (tmp_path / "model" / "model.json").exists()

@@ -23,13 +23,13 @@ from measured import PICTURES, Measured
 from pages import PAGES, Page
 from qpignn import __version__
 from qpignn.data.catalog import BENCHMARK
-from qpignn.data.sources.files import DATA_DIR, cache_folder
+from qpignn.data.sources.files import DATA_DIR
 from qpignn.errors import DataFileError, QpignnError, QpignnWarning
 from qpignn.experiments.cell import Cell
 from qpignn.experiments.digest import SHORT, code_digest
 from qpignn.experiments.run import run_cells
 from qpignn.experiments.store import Store
-from qpignn.files import replace_file, together
+from qpignn.files import cache_folder, replace_file, together
 from studies import JOBS, Scale, datasets_here
 
 ROOT = Path(__file__).parent.parent.parent

@@ -45,6 +45,10 @@ class WriteError(QpignnError, OSError):
     """A file or folder could not be written: no room, no right, or something else is there."""
 
 
+class LockedError(WriteError):
+    """A folder is locked by another process."""
+
+
 class DataFileError(QpignnError, OSError):
     """A data set's file is neither on this machine nor could it be fetched intact."""
 

@@ -1,4 +1,7 @@
-"""Writing files whole (a reader sees the old or the new, never a part), alone or together; JSON."""
+"""Writing files whole (a reader sees the old or the new, never a part), alone or together.
+
+Also reading files that anybody may have made: only regular files are opened, and JSON is limited.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,22 @@ import errno
 import json
 import math
 import os
+import secrets
+import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, NoReturn
 
 from qpignn.errors import QpignnError, SettingError, WriteError, brief
+from qpignn.locks import locked
 
 LARGEST_JSON = 1 << 26
 """Bytes of a description: room for the names of a million columns."""
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+CACHE_DIR = "QPIGNN_CACHE_DIR"
 NO_RIGHT = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
@@ -63,6 +71,56 @@ def finite(value: Any) -> Any:
     return [finite(inside) for inside in value] if isinstance(value, list | tuple) else value
 
 
+def cache_folder() -> Path:
+    """Return the user's cache folder of this library; ``QPIGNN_CACHE_DIR`` names another one."""
+    import platformdirs
+
+    return Path(os.environ.get(CACHE_DIR) or platformdirs.user_cache_dir("qpignn"))
+
+
+def open_regular(path: Path) -> BufferedReader:
+    """Open a file for reading that must be a regular file.
+
+    Opening a named pipe would wait for a writer, and reading a device may never end; a folder that
+    somebody else made may contain either in place of a file.
+
+    Args:
+        path: the file; a symbolic link to a regular file is followed.
+
+    Raises:
+        ValueError: if it is a pipe, a socket, a device or a folder.
+        OSError: if it cannot be opened.
+    """
+    expect_regular(path, os.stat(path).st_mode)  # first: some devices act when they are opened
+    number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    file = os.fdopen(number, "rb")
+    try:
+        expect_regular(path, os.fstat(number).st_mode)  # it may have been exchanged since
+    except ValueError:
+        file.close()
+        raise
+    return file
+
+
+def expect_regular(path: Path, mode: int) -> None:
+    """Raise ValueError unless ``mode`` (of ``os.stat``) is that of a regular file."""
+    if not stat.S_ISREG(mode):
+        raise ValueError(f"{path.name}: expected a regular file, got {kind_of_file(mode)}")
+
+
+def kind_of_file(mode: int) -> str:
+    """Return what a file is, by its ``st_mode``, as words for an error message."""
+    names = {
+        stat.S_IFREG: "a file",
+        stat.S_IFDIR: "a folder",
+        stat.S_IFIFO: "a named pipe",
+        stat.S_IFSOCK: "a socket",
+        stat.S_IFCHR: "a device",
+        stat.S_IFBLK: "a device",
+    }
+    return names.get(stat.S_IFMT(mode), "something else")
+
+
 def read_json(path: Path) -> Any:
     """Read a document that may come from anybody.
 
@@ -70,7 +128,7 @@ def read_json(path: Path) -> Any:
         ValueError: where it is too large, nested too deeply, or not JSON; NaN and Infinity are not.
         OSError: where it cannot be read.
     """
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         content = file.read(LARGEST_JSON + 1)
     if len(content) > LARGEST_JSON:
         raise ValueError(f"expected at most {LARGEST_JSON:,} bytes of JSON, got more")
@@ -111,13 +169,11 @@ class Together:
 
     def write(self, path: Path, content: bytes) -> None:
         """Write a file beside its place."""
-        waiting = path.with_name(f".{path.name}.{os.getpid()}")
-        if (path, waiting) not in self.changes:
-            self.changes.append((path, waiting))
+        waiting = temporary_name(path)
+        self.changes.append((path, waiting))
         with writing(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            waiting.unlink(missing_ok=True)
-            with waiting.open("xb") as file:  # x: not through a link either
+            with waiting.open("xb") as file:  # x: a new file, never one that a link leads to
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())  # else the name may outlive a power cut, and the bytes not
@@ -137,48 +193,74 @@ class Together:
         return dict(self.changes).get(path, path)
 
     def give_names(self) -> None:
-        """Change all names; where one cannot be changed, those before get their old files back."""
-        changed: list[tuple[Path, Path | None, bool]] = []
-        several = len(self.changes) > 1
+        """Rename all files; several are renamed under the lock of the first one's folder."""
+        if len(self.changes) == 1:
+            path, waiting = self.changes[0]
+            with writing(path):
+                _change(path, waiting)
+            return
+        folder = self.changes[0][0].parent
+        with ExitStack() as lock:
+            with writing(folder):
+                folder.mkdir(parents=True, exist_ok=True)
+                lock.enter_context(locked(folder))
+            self._give_names()
+
+    def _give_names(self) -> None:
+        """Rename all files; if one cannot be renamed, those before it get their old content."""
+        old: list[Path | None] = []  # where the old file of each name is kept
+        done: list[Path] = []
         try:
-            with held(self.changes[0][0].parent) if several else nullcontext():
-                for i, (path, waiting) in enumerate(self.changes):
-                    there = os.path.lexists(path)
-                    kept = path.with_name(f".{path.name}.{os.getpid()}.{i}") if several else None
-                    changed.append((path, kept, there))
-                    with writing(path):
-                        _change(path, waiting, kept, there)
+            for path, waiting in self.changes:
+                with writing(path):
+                    old.append(_keep(path))
+                    _change(path, waiting)
+                    done.append(path)
         except BaseException:
-            for path, kept, there in reversed(changed):
+            for path, kept in reversed([*zip(done, old, strict=False)]):
                 with suppress(OSError):
-                    if not there:
+                    if kept is None:
                         path.unlink(missing_ok=True)
-                    elif kept is not None:
+                    else:
                         os.replace(kept, path)
             raise
         finally:
-            for _, kept, _ in changed:
-                _away(kept)
+            for kept in old:
+                _delete(kept)
 
     def forget(self) -> None:
         """Take away what waits and has not got a name."""
         for _, waiting in self.changes:
-            _away(waiting)
+            _delete(waiting)
 
 
-def _change(path: Path, waiting: Path | None, kept: Path | None, there: bool) -> None:
-    """Give a name its new file, or none; the old one is kept under another name."""
-    if there and kept is not None:
-        with suppress(OSError):  # a disk without links: then there is no way back
-            kept.unlink(missing_ok=True)
-            os.link(path, kept, follow_symlinks=False)
-    if waiting is not None:
+def temporary_name(path: Path) -> Path:
+    """Return a name beside ``path`` that no other process, thread or host chooses.
+
+    Process ids do not tell writers apart: in containers every first process has the id 1.
+    """
+    return path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+
+
+def _keep(path: Path) -> Path | None:
+    """Link a file to another name and return that; None where there is no file."""
+    if not os.path.lexists(path):
+        return None
+    kept = temporary_name(path)
+    with suppress(OSError):  # a file system without links: then there is no way back
+        os.link(path, kept, follow_symlinks=False)
+    return kept
+
+
+def _change(path: Path, waiting: Path | None) -> None:
+    """Give a name its new file, or none."""
+    if waiting is None:
+        path.unlink(missing_ok=True)
+    else:
         os.replace(waiting, path)
-    elif there:
-        path.unlink()
 
 
-def _away(path: Path | None) -> None:
+def _delete(path: Path | None) -> None:
     with suppress(OSError):
         if path is not None:
             path.unlink(missing_ok=True)
@@ -194,7 +276,9 @@ def together() -> Iterator[Together]:
 
     Until then nothing that was there before is touched, so that a full disk costs no earlier
     result. A kill in the short moment when names are given may leave some old and some new files:
-    what belongs together has a description, the last to get its name, that tells.
+    what belongs together has a description, the last to get its name, that tells. Names are given
+    under the lock of the folder of the first file (:func:`qpignn.locks.locked`), so that the files
+    of two writers do not mix.
 
     Raises:
         WriteError: where a file cannot be written; what was there before stays.
@@ -212,34 +296,3 @@ def together() -> Iterator[Together]:
     finally:
         _open.reset(before)
         files.forget()
-
-
-@contextmanager
-def held(folder: Path, *, wait: bool = True) -> Iterator[bool]:
-    """Hold a folder against other processes that ask for it, for as long as the block lasts.
-
-    A process that is killed lets go. Yields whether it is ours: without ``wait`` another may have
-    it; on systems that cannot hold folders it always is.
-    """
-    try:
-        number = os.open(folder, os.O_RDONLY)
-    except OSError:  # Windows does not open folders
-        yield True
-        return
-    try:
-        yield _held(number, folder, wait=wait)
-    finally:
-        os.close(number)
-
-
-def _held(number: int, folder: Path, *, wait: bool) -> bool:
-    try:
-        import fcntl
-
-        fcntl.flock(number, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        there, ours = folder.stat(), os.fstat(number)  # who had it may have deleted it
-        return (there.st_dev, there.st_ino) == (ours.st_dev, ours.st_ino)
-    except (BlockingIOError, FileNotFoundError):
-        return False
-    except (ImportError, OSError):
-        return True

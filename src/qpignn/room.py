@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qpignn.errors import WriteError
+
 if TYPE_CHECKING:
     import torch
     from torch import Tensor
@@ -76,13 +78,47 @@ def new_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     """Return an empty tensor; one that would take half of the free memory lies in a file.
 
     The file has no name (it goes away with the tensor) and is made where temporary files are:
-    ``TMPDIR`` names another disk.
+    ``TMPDIR`` names another disk. Its space is reserved first, since writing to a mapped file on a
+    full disk would end the process with SIGBUS.
+
+    Args:
+        shape: of the tensor.
+        dtype: of its numbers.
+
+    Raises:
+        WriteError: if there is not enough space for the file.
     """
     import torch
 
     size = math.prod(shape) * dtype.itemsize
     if size < SMALL or size < free_memory() / 2:
         return torch.empty(shape, dtype=dtype)
-    with tempfile.TemporaryFile() as file:
+    with _disk_space_errors(size), tempfile.TemporaryFile() as file:
+        _reserve(file.fileno(), size)
         numbers = np.memmap(file, dtype=np.uint8, mode="w+", shape=(size,))
     return torch.from_numpy(numbers).view(dtype).view(shape)
+
+
+def _reserve(file: int, size: int) -> None:
+    """Give an empty file its blocks on the disk, or raise OSError."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, size)
+        return
+    zeros = bytes(SMALL)  # macOS and Windows: what is written has its blocks
+    for start in range(0, size, SMALL):
+        os.write(file, zeros[: size - start])
+
+
+@contextmanager
+def _disk_space_errors(size: int) -> Iterator[None]:
+    """Turn errors of a temporary file into one that names the folder."""
+    try:
+        yield
+    except OSError as error:
+        failed = WriteError(
+            f"{tempfile.gettempdir()}: expected {size:,} bytes of free disk space for an array "
+            f"that does not fit into memory, got {error.strerror or error}; free some space, or "
+            f"set TMPDIR to a folder on another disk"
+        )
+        failed.errno = error.errno
+        raise failed from error

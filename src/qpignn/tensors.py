@@ -6,6 +6,7 @@ A safetensors file is a header in JSON and numbers; there is nothing in it to ex
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from safetensors.torch import load
 from torch import Tensor
 
 from qpignn.errors import listed
+from qpignn.files import open_regular
 from qpignn.room import free_memory
 
 
@@ -35,10 +37,10 @@ def read_content(path: Path) -> bytes:
     Raises:
         ValueError, OSError: as :func:`read_tensors`.
     """
-    size = path.stat().st_size
-    if size > free_memory():
-        raise ValueError(f"expected a file that fits into the free memory, got {size:,} bytes")
-    with path.open("rb") as file:
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > free_memory():
+            raise ValueError(f"expected a file that fits into the free memory, got {size:,} bytes")
         return file.read(size)  # not more than was looked at
 
 

@@ -83,7 +83,8 @@ def test_a_fit_on_it_is_the_fit_on_the_tables(
 
 def test_the_graph_is_not_copied_but_who_is_held_out_is_kept(graph: Path, fitted: Path) -> None:
     there = {p.relative_to(fitted).as_posix() for p in fitted.rglob("*") if p.is_file()}
-    assert there == {"fit.json", "model.json", "model.safetensors", "graph/masks.safetensors"}
+    files = {"fit.json", "model.json", "model.safetensors", "graph/masks.safetensors"}
+    assert there == {*files, ".qpignn.lock"}
     fit = load_fit(fitted)
     assert fit.origin.target == "pollution"
     assert int(fit.data.test_mask.sum()) == 12

@@ -104,7 +104,7 @@ def test_pictures_are_small_and_shown_on_a_page() -> None:
 def test_remake_without_any_data_says_where_to_put_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in (files.DATA_DIR, files.CACHE_DIR):
+    for name in (files.DATA_DIR, "QPIGNN_CACHE_DIR"):
         monkeypatch.setenv(name, str(tmp_path))
     with pytest.raises(DataFileError, match=r"exchangeability.*set QPIGNN_DATA_DIR"):
         work_of([OTHERS], Scale(1))

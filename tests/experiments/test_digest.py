@@ -112,7 +112,7 @@ def roads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Return a data folder with a small road network in the place of Anaheim's."""
     folder = tmp_path / "data"
     monkeypatch.setenv(files.DATA_DIR, str(folder))
-    monkeypatch.setenv(files.CACHE_DIR, str(tmp_path / "cache"))
+    monkeypatch.setenv("QPIGNN_CACHE_DIR", str(tmp_path / "cache"))
     rng, ring = np.random.default_rng(0), 60
     head = "<NUMBER OF LINKS> 60\n<END OF METADATA>\n\n~ init term\n"
     net, flow = head, "From\tTo\tVolume\tCost\n"
@@ -208,7 +208,7 @@ def test_data_digest_of_published_files_does_not_depend_on_where_they_are(
         assert found is not None
         (copy / file.path).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(found, copy / file.path)
-    monkeypatch.setenv(files.CACHE_DIR, str(tmp_path / "cache"))
+    monkeypatch.setenv("QPIGNN_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv(files.DATA_DIR, str(copy))
     assert data_digest("anaheim") == here
     monkeypatch.setenv(files.DATA_DIR, str(tmp_path / "nothing"))
@@ -223,7 +223,7 @@ def test_data_digest_counts_the_files_that_options_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv(files.DATA_DIR, str(tmp_path))
-    monkeypatch.setenv(files.CACHE_DIR, str(tmp_path / "cache"))
+    monkeypatch.setenv("QPIGNN_CACHE_DIR", str(tmp_path / "cache"))
     before = data_digest("twitch", {"country": "DE"})
     assert before != data_digest("twitch")
     target = tmp_path / "twitch" / "DE" / "musae_DE_target.csv"

@@ -16,7 +16,8 @@ from pathlib import Path
 from faults.forks import Child, exit_code
 from faults.places import PAPER, PLACES, TABLES, Pieces, Place, fit_words, tables
 from faults.steps import Fault
-from faults.trials import Bench, BrokenError, Tally, one_line_of_ours
+from faults.tally import BrokenError, Tally
+from faults.trials import Bench, one_line_of_ours
 
 Work = Callable[[], int]
 TWO_SEEDS = fit_words(), fit_words("--seed", 3)

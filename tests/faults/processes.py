@@ -14,7 +14,8 @@ from pathlib import Path
 
 from faults.forks import Ended
 from faults.places import PAPER, SALT, SPEC, Place, exit_code, older_rows, written
-from faults.trials import Bench, BrokenError, Tally
+from faults.tally import BrokenError, Tally
+from faults.trials import Bench
 
 TWO_JOBS = (*PAPER, "--jobs", 2)
 PATIENCE = 60  # seconds that processes have to notice that they are alone

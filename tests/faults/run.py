@@ -27,19 +27,23 @@ from faults.pairs import PAIRS, try_pair
 from faults.places import PLACES, SALT
 from faults.processes import try_two_jobs
 from faults.served import serving
-from faults.trials import Tally, try_place
+from faults.tally import Tally
+from faults.trials import try_place
+from faults.writers import SAVERS, try_savers
 
 TWO_JOBS = "paper run --jobs 2"
-ALL = (*PLACES, *PAIRS, TWO_JOBS)
+ALL = (*PLACES, *PAIRS, TWO_JOBS, *SAVERS)
 KILLS = ("kill", "timed")
 
 
-def tried(name: str, base: Path, seed: int, *, timed: int, most: int) -> Tally:
+def tried(name: str, base: Path, seed: int, *, timed: int, most: int, saves: int) -> Tally:
     """Try one place."""
     begun = time.monotonic()
     with serving(base / "room" / "cache"):
         if name == TWO_JOBS:
             tally = try_two_jobs(base, seed=seed, times=min(6, most))
+        elif name in SAVERS:
+            tally = try_savers(name, base, seed=seed, times=saves)
         elif name in PAIRS:
             tally = try_pair(name, base, seed=seed, times=min(12, most))
         else:
@@ -118,6 +122,7 @@ def main() -> int:
     words.add_argument("--seed", type=int, default=int(time.time()) % 10**6)
     words.add_argument("--timed", type=int, default=15, help="kills at random moments a place")
     words.add_argument("--most", type=int, default=10_000, help="steps of each kind of fault")
+    words.add_argument("--saves", type=int, default=200, help="rounds of two writers to one folder")
     words.add_argument("--jobs", type=int, default=min(2, len(os.sched_getaffinity(0))))
     asked = words.parse_args()
     names = asked.places.split(",")
@@ -129,7 +134,7 @@ def main() -> int:
     print(f"faults at {len(names)} places, seed {asked.seed}", flush=True)
     begun = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="qpignn-faults-", dir=quick_disk()) as base:
-        much = {"timed": asked.timed, "most": asked.most}
+        much = {"timed": asked.timed, "most": asked.most, "saves": asked.saves}
         tallies = try_all(names, Path(base), asked.seed, asked.jobs, **much)
     print(table(tallies))
     failed = sum(len(tally.broken) for tally in tallies)

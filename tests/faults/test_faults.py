@@ -7,7 +7,8 @@ import sys
 from pathlib import Path
 
 from faults.steps import Fault
-from faults.trials import Tally, one_line_of_ours
+from faults.tally import Tally
+from faults.trials import one_line_of_ours
 
 HERE = Path(__file__).parent
 REAL = ("fit over a fit", "convert over a graph", "download", "two conversions")

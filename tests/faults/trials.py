@@ -11,9 +11,7 @@ import os
 import random
 import re
 import shutil
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,33 +19,11 @@ from typing import Any
 from faults.forks import Ended, in_child
 from faults.places import NONE, REFUSED, Pieces, Place
 from faults.steps import Fault
+from faults.tally import BrokenError, Tally
 
 LIMITS = (0, 64, 600, 1500, 3000, 4096, 6000, 10_000, 40_000)
 """Bytes that no file may outgrow: below, within and above the files of the small examples."""
 OURS = re.compile(r"^error: .*(expected|could not be downloaded)", re.MULTILINE)
-
-
-class BrokenError(Exception):
-    """A fault did what it must not do."""
-
-
-@dataclass
-class Tally:
-    """How the trials at one place ended."""
-
-    place: str
-    faults: Counter[str] = field(default_factory=Counter)
-    outcomes: Counter[str] = field(default_factory=Counter)
-    broken: list[str] = field(default_factory=list)
-    seconds: float = 0.0
-
-    def count(self, fault: str, trial: Callable[[], str]) -> None:
-        """Make a trial, and remember how it ended."""
-        self.faults[fault.partition(" ")[0]] += 1
-        try:
-            self.outcomes[trial()] += 1
-        except BrokenError as error:
-            self.broken.append(f"{self.place}, {fault}: {error}")
 
 
 class Bench:

@@ -18,7 +18,8 @@ def saved(tmp_path: Path) -> Path:
 
 
 def test_two_files_one_readable(saved: Path) -> None:
-    assert sorted(path.name for path in saved.iterdir()) == ["model.json", "model.safetensors"]
+    there = sorted(path.name for path in saved.iterdir())
+    assert there == [".qpignn.lock", "model.json", "model.safetensors"]
     description = json.loads((saved / "model.json").read_text())
     assert description["settings"]["epochs"] == 2
     assert description["names"] == ["x0", "x1", "x2", "x3", "x4"]
@@ -111,7 +112,7 @@ def test_no_model_at_all(saved: Path, tmp_path: Path) -> None:
 def test_saving_again_replaces(saved: Path) -> None:
     QpiGNN(epochs=3).fit(load_dataset("basic", nodes=50)).save(saved)
     assert QpiGNN.load(saved).epochs == 3
-    assert len(list(saved.iterdir())) == 2
+    assert len(list(saved.iterdir())) == 3  # the lock
 
 
 def test_a_setting_that_cannot_be_saved_destroys_nothing(saved: Path) -> None:

@@ -178,7 +178,7 @@ def _show(
 
 def results_file(results: Path | None) -> Path:
     """Return the results file; by default the one in the user's cache."""
-    from qpignn.data.sources.files import cache_folder
+    from qpignn.files import cache_folder
 
     results = results or cache_folder() / "results.sqlite"
     check_output(results, folder=False)

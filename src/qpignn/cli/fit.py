@@ -216,7 +216,7 @@ def _graph(
     from qpignn.methods.fits import Origin
 
     if graph is not None:
-        return open_graph(graph), None, Origin.of_mapped(graph)
+        return open_graph(graph, verbose=speaks()), None, Origin.of_mapped(graph)
     if dataset is not None:
         return load_dataset(dataset), None, Origin(dataset, None)
     assert nodes is not None

@@ -16,7 +16,8 @@ from qpignn.data.coding import NUMBER, Coding
 from qpignn.data.frames import COORDINATES, compact, from_frames, id_index, warn_of_zeros
 from qpignn.data.graph import MASKS
 from qpignn.data.ids import check_ids
-from qpignn.data.mapped import array_file, write_ids
+from qpignn.data.mapped import write_ids
+from qpignn.data.mapped_arrays import array_file
 from qpignn.data.parquet_table import ParquetTable
 from qpignn.data.roles import TableRoles
 from qpignn.data.table_file import piece_rows

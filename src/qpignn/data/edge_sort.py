@@ -18,7 +18,7 @@ import torch
 from torch_geometric.data import Data
 
 from qpignn.data.graph import check_graph, simple_edges
-from qpignn.data.mapped import array_file
+from qpignn.data.mapped_arrays import array_file
 
 MOST_PARTS = 128
 BYTES_AN_EDGE = 160

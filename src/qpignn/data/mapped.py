@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-import mmap
-import re
 import shutil
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -27,31 +23,19 @@ from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
 from qpignn.data.coding import Coding
-from qpignn.data.graph import MASKS, check_graph, simple_edges
+from qpignn.data.graph import check_graph, simple_edges
+from qpignn.data.mapped_arrays import KINDS, array_file, mapped_array, read_header
+from qpignn.data.mapped_digests import check_digests
 from qpignn.data.matrix import is_sparse
 from qpignn.data.parquet_table import read_parquet
-from qpignn.errors import GraphError, ReadError, SettingError, listed
-from qpignn.files import as_path, held, read_json, together, writing
+from qpignn.errors import GraphError, LockedError, ReadError, SettingError, listed
+from qpignn.files import as_path, open_regular, read_json, together, writing
+from qpignn.locks import LOCK, locked, read_whole
 
 FORMAT = 1
 DESCRIPTION, IDS, UNFINISHED = "mapped.json", "ids.parquet", "unfinished"
-KINDS = {
-    "x": ("<f4", "<f8"),
-    "edge_index": ("<i8",),
-    "y": ("<f8",),
-    "edge_weight": ("<f4",),
-    "node_weight": ("<f4",),
-    "pos": ("<f8",),
-    **dict.fromkeys(MASKS, ("|b1",)),
-}
-"""The arrays there may be, and the types each may have."""
+CONVERTING = ".qpignn.converting"  # the lock of a conversion, held from its beginning to its end
 NAMES = (IDS, *(f"{name}.npy" for name in KINDS))
-HEADER = re.compile(
-    r"\{'descr': '([<|]\w\d)', 'fortran_order': False, "
-    r"'shape': \((\d{1,19}), ?(\d{0,19})\), \} *\n",
-    re.ASCII,
-)
-"""What our arrays' headers say: matched, not evaluated, since anybody may have written them."""
 
 
 @dataclass(frozen=True)
@@ -91,22 +75,45 @@ class Description:
         }
 
 
-def open_graph(folder: str | Path) -> Data:
+def open_graph(folder: str | Path, *, verbose: bool = False) -> Data:
     """Open a folder written by ``qpignn convert`` or :func:`write_graph`.
 
-    Only ids are read; all else stays on disk until it is used. Changing a tensor in place changes
-    memory, never the files.
+    Only ids are kept in memory; all else stays on disk until it is used. Changing a tensor in place
+    changes memory, never the files. Every file is checked against its SHA-256 digest: read whole
+    the first time and after every change, by its size, time stamps and a sample of its bytes
+    otherwise. What was checked is recorded in the user's cache folder (``QPIGNN_CACHE_DIR``).
+
+    Args:
+        folder: where the graph is.
+        verbose: whether to show progress while files are read whole.
+
+    Returns:
+        The graph; its tensors are mapped files.
 
     Raises:
-        ReadError: where the folder is unfinished, damaged or something else.
+        ReadError: where the folder is unfinished, damaged, changed or something else.
     """
     folder = as_path("folder", folder)
+    return read_whole(folder, (DESCRIPTION, *NAMES), lambda: _open_graph(folder, verbose))
+
+
+def _open_graph(folder: Path, verbose: bool) -> Data:
     told = read_description(folder)
     out = Data()
-    for name in KINDS:
-        file = told.files.get(f"{name}.npy")
-        if file is not None:
-            out[name] = torch.from_numpy(_mapped(folder / f"{name}.npy", file))
+    with ExitStack() as opened:
+        try:
+            files = {name: opened.enter_context(open_regular(folder / name)) for name in told.files}
+        except (OSError, ValueError) as error:
+            raise _amiss(folder, f"a file that cannot be read ({error})") from error
+        arrays = {
+            kind: _array(folder, f"{kind}.npy", told, files[f"{kind}.npy"])
+            for kind in KINDS
+            if f"{kind}.npy" in files
+        }
+        digests = {name: told.files[name]["sha256"] for name in files}
+        check_digests(folder, digests, files, verbose=verbose)
+    for kind, array in arrays.items():
+        out[kind] = torch.from_numpy(array)
     if told.feature_names is not None:
         out.feature_names = told.feature_names
     if told.coding is not None:
@@ -180,13 +187,16 @@ def _unfinished(folder: Path) -> Iterator[Path]:
             f"{listed(strangers)}; choose another folder"
         )
     room.mkdir(parents=True, exist_ok=True)  # first: it says that the files are ours
-    with held(room, wait=False) as ours:
-        if not ours:
+    with ExitStack() as lock:
+        try:
+            lock.enter_context(locked(folder, wait=0, name=CONVERTING))
+        except LockedError as error:
             raise SettingError(
                 f"{folder}: expected a folder that nobody else writes to, got one that another "
                 f"process is converting into; wait for its end, or choose another folder"
-            )
+            ) from error
         try:
+            room.mkdir(exist_ok=True)  # who held the lock before has removed it
             for path in room.iterdir():  # of one that was killed
                 path.unlink()
             yield room
@@ -195,17 +205,8 @@ def _unfinished(folder: Path) -> Iterator[Path]:
                 for name in NAMES:
                     (folder / name).unlink(missing_ok=True)
             shutil.rmtree(room, ignore_errors=True)
-            if new and not any(folder.iterdir()):
-                folder.rmdir()
-
-
-@contextmanager
-def array_file(path: Path, kind: str, shape: tuple[int, ...]) -> Iterator[BinaryIO]:
-    """Open an ``.npy`` file for its numbers to be written one after the other."""
-    with path.open("wb") as file:
-        header = {"descr": kind, "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(file, header)
-        yield file
+            if new and {path.name for path in folder.iterdir()} <= {CONVERTING, LOCK}:
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_ids(room: Path, ids: pd.Index) -> None:
@@ -235,7 +236,8 @@ def finish(
     files = {name: _file(room / name) for name in NAMES if (room / name).is_file()}
     labelled = 0
     if "y.npy" in files:
-        labelled = int((~np.isnan(_mapped(room / "y.npy", files["y.npy"]))).sum())
+        with (room / "y.npy").open("rb") as file:
+            labelled = int((~np.isnan(mapped_array(file, files["y.npy"]))).sum())
     told = Description(
         nodes=files["x.npy"]["shape"][0],
         labelled=labelled,
@@ -262,11 +264,18 @@ def finish(
 def _file(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    told: dict[str, Any] = {"bytes": path.stat().st_size, "sha256": digest}
-    if path.suffix == ".npy":
-        shape, kind, _ = _header(path)
-        told |= {"dtype": kind, "shape": list(shape)}
+        told: dict[str, Any] = {"bytes": path.stat().st_size, "sha256": digest}
+        if path.suffix == ".npy":
+            shape, kind, _ = read_header(file)
+            told |= {"dtype": kind, "shape": list(shape)}
     return told
+
+
+def _array(folder: Path, name: str, told: Description, file: BinaryIO) -> npt.NDArray[Any]:
+    try:
+        return mapped_array(file, told.files[name])
+    except (OSError, ValueError) as error:
+        raise _amiss(folder, f"a damaged {name} ({error})") from error
 
 
 def digest_of(folder: Path) -> str:
@@ -276,7 +285,8 @@ def digest_of(folder: Path) -> str:
         ReadError: where there is no graph.
     """
     read_description(folder)
-    return hashlib.sha256((folder / DESCRIPTION).read_bytes()).hexdigest()
+    with open_regular(folder / DESCRIPTION) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def read_description(folder: Path) -> Description:
@@ -348,6 +358,8 @@ def _check_types(told: Description) -> None:
     counts = [told.nodes, told.labelled, told.edges]
     for file in told.files.values():
         counts += [file["bytes"], *file.get("shape", ())]
+        if not isinstance(file["sha256"], str):
+            raise TypeError("sha256: expected a digest")
     if any(type(count) is not int or count < 0 for count in counts):
         raise TypeError("expected whole numbers for nodes, labelled, edges, bytes and shapes")
     names, roles = told.feature_names or [], told.roles or {}
@@ -358,47 +370,6 @@ def _check_types(told: Description) -> None:
         raise TypeError("pos_names: expected two names")
     if not (isinstance(told.directed, bool) and isinstance(roles, dict)):
         raise TypeError("directed, roles: expected a truth and a description")
-
-
-def _header(path: Path) -> tuple[tuple[int, ...], str, int]:
-    """Return an array's shape and type, and where its numbers begin."""
-    with path.open("rb") as file:
-        if np.lib.format.read_magic(file) != (1, 0):
-            raise ValueError("another version of .npy")
-        text = file.read(int.from_bytes(file.read(2), "little")).decode("latin-1")
-        found = HEADER.fullmatch(text)
-        if found is None:
-            raise ValueError(f"the header {text[:80]!r}")
-        return tuple(int(part) for part in found.groups()[1:] if part), found[1], file.tell()
-
-
-def _mapped(path: Path, told: dict[str, Any]) -> npt.NDArray[Any]:
-    try:
-        shape, kind, start = _header(path)
-    except (OSError, ValueError) as error:
-        raise _amiss(path.parent, f"a damaged {path.name} ({error})") from error
-    same = (kind, list(shape)) == (told["dtype"], told["shape"])  # first: it may be no type at all
-    size = start + math.prod(shape) * np.dtype(kind).itemsize if same else 0
-    if not same or size != told["bytes"]:
-        raise _amiss(path.parent, f"{path.name} of type {kind} and shape {list(shape)}")
-    with path.open("rb") as file:
-        memory = _private_map(file, size)
-    found: npt.NDArray[Any] = np.frombuffer(memory, kind, math.prod(shape), start)
-    return found.reshape(shape)
-
-
-def _private_map(file: BinaryIO, size: int) -> mmap.mmap:
-    """Map a file for reading and for changes that stay in memory."""
-    if sys.platform != "linux":
-        return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
-    # without this flag Linux refuses to map more than there is memory: every page might be changed
-    no_reserve = getattr(mmap, "MAP_NORESERVE", 0x4000)
-    return mmap.mmap(
-        file.fileno(),
-        size,
-        flags=mmap.MAP_PRIVATE | no_reserve,
-        prot=mmap.PROT_READ | mmap.PROT_WRITE,
-    )
 
 
 def _read_ids(path: Path, nodes: int) -> npt.NDArray[Any]:

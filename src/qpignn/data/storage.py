@@ -5,6 +5,7 @@ Beside them ``table.parquet`` may keep the table of nodes it was made from.
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +20,13 @@ from qpignn.data.graph import MASKS, check_graph, node_ids
 from qpignn.data.matrix import from_scipy, is_sparse
 from qpignn.data.parquet_table import read_parquet
 from qpignn.errors import ReadError
-from qpignn.files import as_path, remove_file, replace_file
-from qpignn.tensors import packed, read_tensors, unpacked
+from qpignn.files import as_path, remove_file, replace_file, together
+from qpignn.locks import read_whole
+from qpignn.tensors import as_bytes, as_tensor, packed, read_content, read_tensors, unpacked
 
 NUMBERS, NODES, TABLE = "graph.safetensors", "nodes.parquet", "table.parquet"
 COLUMNS = ("edge_index", "y", "edge_weight", "node_weight", "pos", *MASKS)
-POS_NAMES = "pos.names"
+POS_NAMES, NODES_DIGEST = "pos.names", "nodes.sha256"
 
 
 def save_graph(folder: str | Path, data: Data) -> None:
@@ -55,12 +57,15 @@ def save_graph(folder: str | Path, data: Data) -> None:
         tensors["x"] = data.x.contiguous()
     if data.get("pos_names") is not None:
         tensors[POS_NAMES] = packed([str(name) for name in data.pos_names])
-    replace_file(folder / NUMBERS, save_tensors(tensors))
     ids = pd.Series(node_ids(data), name="id")
     small = 2**63  # Parquet's integers end here
     if not all(isinstance(i, int | np.integer) and -small <= i < small for i in ids):
         ids = ids.map(str)
-    replace_file(folder / NODES, ids.to_frame().to_parquet())
+    nodes = ids.to_frame().to_parquet()
+    tensors[NODES_DIGEST] = as_tensor(hashlib.sha256(nodes).digest())
+    with together() as files:
+        files.write(folder / NODES, nodes)
+        files.write(folder / NUMBERS, save_tensors(tensors))
 
 
 def load_graph(folder: str | Path) -> Data:
@@ -73,12 +78,19 @@ def load_graph(folder: str | Path) -> Data:
         ReadError: if the folder holds no such graph, or a damaged one.
     """
     folder = as_path("folder", folder)
+    return read_whole(folder, (NUMBERS, NODES), lambda: _load_graph(folder))
+
+
+def _load_graph(folder: Path) -> Data:
     for name in (NUMBERS, NODES):
         if not (folder / name).is_file():
             raise ReadError(f"{folder}: expected the file {name}, got none")
     try:
         tensors = read_tensors(folder / NUMBERS)
         x = tensors["x"] if "x" in tensors else _sparse(tensors)
+        digest = hashlib.sha256(read_content(folder / NODES)).digest()
+        if NODES_DIGEST in tensors and as_bytes(tensors[NODES_DIGEST]) != digest:
+            raise ValueError(f"{NUMBERS} and {NODES} are of two different graphs")
         ids = read_parquet(folder / NODES, rows=x.shape[0])["id"]
         out = Data(**{name: tensors[name] for name in COLUMNS if name in tensors})
         out.x, out.node_id = x, ids.to_numpy(dtype=object)

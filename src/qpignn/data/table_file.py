@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from qpignn.errors import ReadError, near_names
+from qpignn.files import kind_of_file
 from qpignn.room import free_memory
 
 BLOCK = 1 << 20  # bytes read at once
@@ -28,7 +29,7 @@ def check_file(path: Path) -> None:
             return
         there = path.parent.iterdir() if path.parent.is_dir() else ()
         hint = near_names(path.name, (one.name for one in there if one.is_file()))
-        got = "a folder" if path.is_dir() else "nothing"
+        got = kind_of_file(path.stat().st_mode) if path.exists() else "nothing"
     except OSError as error:  # a folder that may not be looked into, a name that is too long
         hint, got = "", str(error.strerror)
     raise ReadError(f"{path}: expected a file, got {got}{hint}")

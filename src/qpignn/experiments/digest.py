@@ -98,7 +98,10 @@ def data_digest(dataset: str, options: Mapping[str, Any] | None = None) -> str:
     path = Path(dataset)
     if dataset in (BENCHMARK | EXTRA) or not path.exists():
         return find_dataset(dataset).digest(options)
-    inside = sorted(file for file in path.rglob("*") if file.is_file()) if path.is_dir() else [path]
+    inside = [path]
+    if path.is_dir():  # locks and files that are being written have names that begin with a dot
+        found = path.rglob("*")
+        inside = sorted(file for file in found if file.is_file() and file.name[0] != ".")
     lines = (f"{file.relative_to(path)}\0{file_digests(file).sha256}\n" for file in inside)
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 

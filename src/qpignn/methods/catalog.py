@@ -10,6 +10,7 @@ from typing import Any
 
 from qpignn.errors import SettingError, UnknownNameError, known_settings, one_of
 from qpignn.files import as_path
+from qpignn.locks import read_whole
 from qpignn.methods.ablation import Ablation
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.bayesian import Bayesian
@@ -17,7 +18,7 @@ from qpignn.methods.conformal import Conformal
 from qpignn.methods.corrected import CorrectedGNN
 from qpignn.methods.deep_ensemble import DeepEnsemble
 from qpignn.methods.evidential import Evidential
-from qpignn.methods.folder import read_description
+from qpignn.methods.folder import MODEL_FILES, read_description
 from qpignn.methods.mc_dropout import MCDropout
 from qpignn.methods.prefit import Prefit
 from qpignn.methods.published import PUBLISHED, make_published
@@ -116,4 +117,8 @@ def class_named(name: str) -> type[IntervalMethod]:
 def load_method(folder: str | Path) -> IntervalMethod:
     """Load a saved model of whatever method it is."""
     folder = as_path("folder", folder)
-    return class_named(read_description(folder)["method"]).load(folder)
+
+    def load() -> IntervalMethod:
+        return class_named(read_description(folder)["method"]).load(folder)
+
+    return read_whole(folder, MODEL_FILES, load)

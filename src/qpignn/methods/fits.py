@@ -31,9 +31,11 @@ from qpignn.data.storage import load_graph, load_table, save_graph, save_table
 from qpignn.data.tables import open_nodes
 from qpignn.data.values import need_columns
 from qpignn.errors import ModelFileError, ReadError, SettingError, SplitError, listed
-from qpignn.files import read_json, together
+from qpignn.files import open_regular, read_json, together
+from qpignn.locks import read_whole
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.catalog import load_method
+from qpignn.methods.folder import MODEL_FILES
 from qpignn.tensors import read_tensors
 
 if TYPE_CHECKING:
@@ -149,7 +151,18 @@ def save_fit(folder: Path, fit: Fit) -> None:
 
 
 def load_fit(folder: Path) -> Fit:
-    """Read a fit back; it must be whole, and of one piece."""
+    """Read a fit that :func:`save_fit` wrote, also while another process is writing one there.
+
+    Args:
+        folder: where the fit is.
+
+    Raises:
+        ModelFileError, ReadError: if there is no fit, or a damaged or mixed one.
+    """
+    return read_whole(folder, (*MODEL_FILES, *FILES, ORIGIN), lambda: _load_fit(folder))
+
+
+def _load_fit(folder: Path) -> Fit:
     model = load_method(folder)
     try:
         origin = read_json(folder / ORIGIN)
@@ -202,7 +215,7 @@ def _digests(
     for name in FILES:
         path = where(folder / name)
         if path is not None and path.is_file():
-            with path.open("rb") as file:
+            with open_regular(path) as file:
                 found[name] = hashlib.file_digest(file, "sha256").hexdigest()
     return found
 

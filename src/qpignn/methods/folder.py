@@ -19,10 +19,12 @@ from torch import Tensor
 from qpignn import __version__
 from qpignn.errors import ModelFileError
 from qpignn.files import LARGEST_JSON, read_json, together
+from qpignn.locks import read_whole
 from qpignn.tensors import read_content, tensors_in
 
 FORMAT = 2
 WEIGHTS, DESCRIPTION = "model.safetensors", "model.json"
+MODEL_FILES = (WEIGHTS, DESCRIPTION)
 
 
 def write_folder(folder: Path, description: dict[str, Any], state: dict[str, Tensor]) -> None:
@@ -55,7 +57,19 @@ def _plain(value: Any) -> Any:
 def read_folder(
     folder: Path, method: str | None = None
 ) -> tuple[dict[str, Any], dict[str, Tensor]]:
-    """Read a model's description and tensors; ``method`` is the class it must be of."""
+    """Read a model's description and tensors.
+
+    Args:
+        folder: where the model is.
+        method: the name of the class it must be of.
+
+    Raises:
+        ModelFileError: if there is no such model, or a damaged one.
+    """
+    return read_whole(folder, MODEL_FILES, lambda: _read_folder(folder, method))
+
+
+def _read_folder(folder: Path, method: str | None) -> tuple[dict[str, Any], dict[str, Tensor]]:
     description = read_description(folder)
     if method is not None and description["method"] != method:
         raise ModelFileError(

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-import platformdirs
 import requests
 
 from qpignn.errors import DataFileError, QpignnWarning, optional_package
+from qpignn.files import cache_folder, temporary_name
 
 BLOCK = 1 << 20
 NOT_PUBLISHED = "is not the published file"
-DATA_DIR, CACHE_DIR, OFFLINE = "QPIGNN_DATA_DIR", "QPIGNN_CACHE_DIR", "QPIGNN_OFFLINE"
+DATA_DIR, OFFLINE = "QPIGNN_DATA_DIR", "QPIGNN_OFFLINE"
 
 
 @dataclass(frozen=True)
@@ -133,11 +133,6 @@ def _warn_once(what: str) -> None:
     )
 
 
-def cache_folder() -> Path:
-    """Return the folder downloads are kept in."""
-    return Path(os.environ.get(CACHE_DIR) or platformdirs.user_cache_dir("qpignn"))
-
-
 def find(file: SourceFile) -> Path | None:
     """Return where a file is on this machine, or None. Never downloads."""
     folder = os.environ.get(DATA_DIR)
@@ -176,10 +171,9 @@ def _download(file: SourceFile, url: str) -> Path:
     fetched, and is reading.
     """
     target = cache_folder() / file.path
-    temporary = target.with_name(f".{target.name}.{os.getpid()}")
+    temporary = temporary_name(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        temporary.unlink(missing_ok=True)
         pooch = optional_package("pooch", "a download")
         pooch.HTTPDownloader(progressbar=True, timeout=30)(url, str(temporary), None)
         problem = file.problem(temporary, fresh=True)

@@ -1,0 +1,136 @@
+"""Checking the files of a mapped graph against the SHA-256 digests of its description.
+
+Reading every byte of a graph larger than memory takes minutes, so it is done once per change of a
+file. What was found is recorded in the user's cache folder, never in the graph's own folder, which
+somebody else may have made. A record holds for one path and, of every file, for its inode, size,
+time of modification and time of inode change, and for the digest the description states. Where all
+of these are as recorded, only blocks spread over the file are read and compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from qpignn.errors import ReadError, WriteError
+from qpignn.files import cache_folder, read_json, replace_file
+from qpignn.locks import file_stamp
+from qpignn.progress import Show, progress
+
+FOLDER = "graphs"
+FORMAT = 1
+BLOCK, BLOCKS = 4096, 64  # bytes of a sampled block, and how many of them
+CHUNK = 1 << 24  # bytes read at once for a whole digest
+CLOCK_TICK = 20_000_000  # nanoseconds within which two changes may get the same time stamp
+
+
+def check_digests(
+    folder: Path, expected: Mapping[str, str], files: Mapping[str, BinaryIO], *, verbose: bool
+) -> None:
+    """Raise unless open files of a folder have the digests they must have.
+
+    Args:
+        folder: where the files are.
+        expected: the SHA-256 digest of each, by name.
+        files: the same files, open for reading.
+        verbose: whether to show progress where files are read whole.
+
+    Raises:
+        ReadError: naming the first file whose bytes are others.
+    """
+    place = _record_path(folder)
+    before = _read_record(place)
+    after = {}
+    stale = [name for name in files if not _recorded(before.get(name), expected[name], files[name])]
+    total = sum(os.fstat(files[name].fileno()).st_size for name in stale)
+    with progress("checking the graph's files", total, shown=verbose and bool(stale)) as show:
+        done = 0
+        for name, file in files.items():
+            if name in stale:
+                after[name] = _checked(folder / name, expected[name], file, show, done)
+                done += os.fstat(file.fileno()).st_size
+                continue
+            after[name] = before[name]
+            if _sample(file) != before[name]["sample"]:
+                raise _other_bytes(folder / name)
+    if stale:
+        with suppress(WriteError):  # without a record the files are read whole again next time
+            document = {"format": FORMAT, "folder": str(folder.resolve()), "files": after}
+            replace_file(place, json.dumps(document).encode())
+
+
+def _checked(path: Path, expected: str, file: BinaryIO, show: Show, done: int) -> dict[str, Any]:
+    """Read a file whole and return its record, or raise."""
+    stamp = _settled_stamp(file)
+    digest = hashlib.sha256()
+    file.seek(0)
+    while chunk := file.read(CHUNK):
+        digest.update(chunk)
+        done += len(chunk)
+        show(done, path.name)
+    sample = _sample(file)
+    if digest.hexdigest() != expected or file_stamp(file.fileno()) != stamp:
+        raise _other_bytes(path)
+    return {"stamp": list(stamp), "sha256": expected, "sample": sample}
+
+
+def _settled_stamp(file: BinaryIO) -> tuple[int, ...]:
+    """Return a file's stamp once a later change is sure to give it another one."""
+    while True:
+        stamp = file_stamp(file.fileno())
+        assert stamp is not None
+        fresh = max(stamp[2:]) + CLOCK_TICK - time.time_ns()
+        if not 0 < fresh <= CLOCK_TICK:
+            return stamp
+        time.sleep(fresh / 1e9)
+
+
+def _recorded(record: Any, expected: str, file: BinaryIO) -> bool:
+    """Whether a record holds for an open file as it is now."""
+    stamp = file_stamp(file.fileno())
+    return (
+        isinstance(record, dict)
+        and stamp is not None
+        and record.get("stamp") == list(stamp)
+        and record.get("sha256") == expected
+        and isinstance(record.get("sample"), str)
+    )
+
+
+def _sample(file: BinaryIO) -> str:
+    """Return a digest of the first and the last block and of blocks at equal distances between."""
+    size = os.fstat(file.fileno()).st_size
+    digest = hashlib.sha256()
+    for i in range(BLOCKS):
+        file.seek(max(size - BLOCK, 0) * i // (BLOCKS - 1))
+        digest.update(file.read(BLOCK))
+    return digest.hexdigest()
+
+
+def _record_path(folder: Path) -> Path:
+    name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
+    return cache_folder() / FOLDER / f"{name}.json"
+
+
+def _read_record(path: Path) -> dict[str, Any]:
+    """Return the records of a folder's files, by name; none where nothing is recorded."""
+    try:
+        document = read_json(path)
+        files = document["files"] if document["format"] == FORMAT else {}
+    except (OSError, ValueError, LookupError, TypeError):
+        return {}
+    return files if isinstance(files, dict) else {}
+
+
+def _other_bytes(path: Path) -> ReadError:
+    return ReadError(
+        f"{path.parent}: expected a folder written by 'qpignn convert' or write_graph, got other "
+        f"bytes in {path.name} than its description states (SHA-256): the file was changed or "
+        f"damaged; convert again"
+    )
