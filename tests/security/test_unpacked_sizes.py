@@ -41,7 +41,7 @@ def repeated_text(path: Path, rows: int = 100_000, length: int = 100_000) -> Pat
     return path
 
 
-def run(*words: object, gigabytes: int = 3) -> tuple[int, str, float]:
+def run(*words: object, gigabytes: int = 4) -> tuple[int, str, float]:
     """Run a command within a limited address space; return exit code, stderr and peak GB."""
     script = (
         "import resource, runpy, sys\n"
