@@ -42,15 +42,31 @@ def test_what_does_not_fit_lies_in_a_file_without_a_name(
         assert str(tmp_path) not in resident.read_text()
 
 
-def test_a_group_with_a_limit_has_less_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(room, "GROUP", tmp_path)
-    (tmp_path / "memory.max").write_text("5000\n")
-    (tmp_path / "memory.current").write_text("2000\n")
-    assert room.free_memory() == 3000
-    (tmp_path / "memory.max").write_text("max\n")
-    assert room.free_memory() > 2**20
+def test_free_memory_takes_the_smallest_of_machine_and_groups(tmp_path: Path) -> None:
+    (tmp_path / "self").mkdir()
+    (tmp_path / "meminfo").write_text("MemTotal: 9000 kB\nMemAvailable: 4000 kB\n")
+    assert room.free_memory(tmp_path) == 4000 * 1024
+    group = tmp_path / "group"
+    group.mkdir()
+    (group / "memory.max").write_text("5000\n")
+    (group / "memory.current").write_text("2000\n")
+    (tmp_path / "self" / "cgroup").write_text("0::/\n")
+    (tmp_path / "self" / "mountinfo").write_text(f"31 23 0:28 / {group} rw - cgroup2 cgroup2 rw\n")
+    assert room.free_memory(tmp_path) == 3000
+
+
+def test_free_memory_follows_a_limit_on_the_address_space() -> None:
+    code = """
+import resource
+from qpignn.room import free_memory
+resource.setrlimit(resource.RLIMIT_AS, (2**31, 2**31))
+free = free_memory()
+assert 2**29 < free < 2**31, free
+block = bytearray(2**28)
+assert 2**28 <= free - free_memory() < 2**28 + 2**22
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_freed_blocks_are_kept_for_the_next_step() -> None:

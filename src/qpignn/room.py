@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from qpignn.cgroups import cgroup_free_memory
 from qpignn.errors import WriteError
 
 if TYPE_CHECKING:
@@ -22,19 +23,33 @@ CHUNK = 2**16  # rows that are worked on at a time where a graph is large
 SMALL = 2**20  # bytes that are not worth a question
 KEPT = 30 * 2**20  # bytes; from 32 MiB on glibc does not learn
 TUNABLES, LARGE_PAGES = "GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"
-MEMORY = Path("/proc/meminfo")
-GROUP = Path("/sys/fs/cgroup")
+PROC = Path("/proc")
 
 
-def free_memory() -> int:
-    """Return how many bytes this process may still take, as far as the system tells."""
+def free_memory(proc: Path = PROC) -> int:
+    """Return how many bytes this process may still allocate.
+
+    The minimum of the machine's available memory, what the limits of all control groups leave
+    (:func:`qpignn.cgroups.cgroup_free_memory`), and what a limit on the address space
+    (``ulimit -v``) leaves. Outside Linux it is the machine's whole memory.
+
+    Args:
+        proc: where the ``proc`` file system is mounted.
+    """
     free = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     with suppress(OSError, StopIteration):  # not on Linux
-        lines = MEMORY.read_text(encoding="ascii").splitlines()
+        lines = (proc / "meminfo").read_text(encoding="ascii").splitlines()
         free.append(1024 * next(int(s.split()[1]) for s in lines if s.startswith("MemAvailable")))
-    with suppress(OSError, ValueError):  # no limit: "max", which is no number
-        limit, used = (int((GROUP / f"memory.{name}").read_text()) for name in ("max", "current"))
-        free.append(limit - used)
+    limited = cgroup_free_memory(proc / "self")
+    if limited is not None:
+        free.append(limited)
+    with suppress(OSError, ImportError):  # not on Linux, not on Unix
+        import resource
+
+        limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+        if limit != resource.RLIM_INFINITY:
+            pages = int((proc / "self" / "statm").read_text(encoding="ascii").split()[0])
+            free.append(limit - pages * os.sysconf("SC_PAGE_SIZE"))
     return max(min(free), 0)
 
 

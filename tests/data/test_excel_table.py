@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from hostile import within
 from qpignn import convert_graph, read_graph
 from qpignn.data import excel_table
 from qpignn.data.excel_table import to_excel
@@ -100,10 +101,10 @@ def test_a_workbook_that_unpacks_to_more_than_memory_is_refused(
 ) -> None:
     file = book(tmp_path / "nodes.xlsx", Sheet1=NODES)
     monkeypatch.setattr(excel_table, "free_memory", lambda: 1000)
-    with pytest.raises(ReadError, match=r"fits into memory, got .* bytes when unpacked"):
+    with pytest.raises(ReadError, match=r"fits into memory .* bytes when unpacked"):
         read_graph(file, None, target="t")
     monkeypatch.setattr(excel_table, "_check_size", lambda path: None)
-    with pytest.raises(ReadError, match="fits into memory, got more than 1 cells"):
+    with pytest.raises(ReadError, match=r"sheet that fits into memory .*first 1 rows"):
         read_graph(file, None, target="t")
 
 
@@ -118,6 +119,49 @@ def test_more_rows_than_a_sheet_holds_are_refused(monkeypatch: pytest.MonkeyPatc
     assert to_excel(pd.DataFrame({"id": [1, 2]}))  # and the header
     with pytest.raises(SettingError, match=r"at most 2 rows for an Excel sheet, got 3; write .csv"):
         to_excel(pd.DataFrame({"id": [1, 2, 3]}))
+
+
+def lying(file: Path, part: str, content: bytes) -> Path:
+    """Add a part to a workbook whose two headers say that it unpacks to 10 bytes."""
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr(part, content)
+    whole = bytearray(file.read_bytes())
+    size = len(content).to_bytes(4, "little")
+    assert whole.count(size) == 2
+    file.write_bytes(whole.replace(size, (10).to_bytes(4, "little")))
+    return file
+
+
+def test_excel_table_directory_that_understates_sizes_is_refused(tmp_path: Path) -> None:
+    file = lying(book(tmp_path / "nodes.xlsx", Sheet1=NODES), "xl/extra.xml", b" " * 200_000_003)
+    with within(megabytes=100), pytest.raises(ReadError, match="got another file"):
+        read_graph(file, None, target="t", id="ID")
+
+
+def test_excel_table_small_file_of_many_tags_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A megabyte of tags becomes many megabytes of elements."""
+    file = book(tmp_path / "nodes.xlsx", Sheet1=NODES)
+    assert read_graph(file, None, target="t", id="ID").num_nodes == 3
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("xl/extra.xml", b"<a/>" * 1_000_000)
+    assert file.stat().st_size < 100_000
+    monkeypatch.setattr(excel_table, "free_memory", lambda: 2**26)
+    with within(megabytes=50), pytest.raises(ReadError, match="workbook that fits into memory"):
+        read_graph(file, None, target="t", id="ID")
+
+
+def test_excel_table_shared_text_counts_as_often_as_it_occurs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    long = "z" * 30_000
+    rows = [["ID", "t", "x"], *([i, 1.0, long] for i in range(500))]
+    file = book(tmp_path / "nodes.xlsx", Sheet1=rows)
+    assert file.stat().st_size < 50_000
+    monkeypatch.setattr(excel_table, "free_memory", lambda: 2**25)
+    with pytest.raises(ReadError, match=r"sheet that fits into memory .*first \d+ rows"):
+        read_graph(file, None, target="t", id="ID")
 
 
 def test_a_table_written_as_a_workbook_comes_back_and_computes_nothing(tmp_path: Path) -> None:

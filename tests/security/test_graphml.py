@@ -9,7 +9,7 @@ import pytest
 
 from hostile import within
 from qpignn import read_graph
-from qpignn.data import table_file
+from qpignn.data import readers, text_table
 from qpignn.errors import ReadError
 
 HEAD = '<graphml xmlns="http://graphml.graphdrawing.org/xmlns">'
@@ -93,7 +93,8 @@ def test_elements_nested_without_end(tmp_path: Path) -> None:
 
 @pytest.fixture
 def little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(table_file, "free_memory", lambda: 2**26)
+    for module in (readers, text_table):
+        monkeypatch.setattr(module, "free_memory", lambda: 2**26)
 
 
 @pytest.mark.parametrize("name", ["g.graphml.gz", "g.csv.gz", "quoted.csv.gz"])

@@ -271,9 +271,13 @@ def _check_table(path: Path) -> None:
 
 def _write_table(rows: list[dict[str, Any]], protocol: str, path: Path) -> None:
     from qpignn.files import replace_file
-    from qpignn.reports.comparison import WRITERS, comparison_table, to_csv
+    from qpignn.reports.comparison import WRITERS, comparison_csv, comparison_table
 
     suffix = path.suffix.lower()
-    text = to_csv(rows) if suffix == ".csv" else WRITERS[suffix](comparison_table(rows, protocol))
+    text = (
+        comparison_csv(rows)
+        if suffix == ".csv"
+        else WRITERS[suffix](comparison_table(rows, protocol))
+    )
     replace_file(path, text.encode())
     say(f"wrote {path}")

@@ -6,6 +6,7 @@ bug of ours, 130 Ctrl-C, 141 a reader that wants no more. Tracebacks are for ``-
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -19,8 +20,10 @@ import typer
 from qpignn.cli.output import printable, speaks
 from qpignn.errors import QpignnError, RankError
 from qpignn.files import NO_ROOM
+from qpignn.room import free_memory
 
 MISTAKE, BUG, INTERRUPTED, PIPE = 2, 1, 130, 141
+LITTLE = 1 << 28  # bytes: less does not hold the largest library
 debugging: ContextVar[bool] = ContextVar("debugging", default=False)
 """Whether tracebacks are shown."""
 
@@ -55,6 +58,11 @@ def told(error: BaseException) -> tuple[str, int]:
         return f"interrupted{f': {error}' if str(error) else ''}", INTERRUPTED
     if isinstance(error, RankError):
         return f"error: {error}", BUG
+    if _limited_address_space(error):
+        return (
+            f"error: expected enough address space to load libraries, got {_line(error)}; raise "
+            f"the limit (ulimit -v)"
+        ), MISTAKE
     if isinstance(error, QpignnError | OSError):  # a full disk, a read-only folder: not a bug
         return f"error: {_full(error) or error}", MISTAKE
     if _no_memory(error):
@@ -78,9 +86,21 @@ def _full(error: BaseException) -> str | None:
     )
 
 
+def _limited_address_space(error: BaseException) -> bool:
+    """Return whether a library could not be loaded into the address space.
+
+    The loader says so; CPython raises a ``SystemError`` where a module could not even do that.
+    """
+    if "failed to map segment" in str(error):
+        return True
+    return isinstance(error, SystemError | ImportError) and free_memory() < LITTLE
+
+
 def _no_memory(error: BaseException) -> bool:
     """Whether Python, NumPy or torch found no memory; torch has no error of its own for the CPU."""
-    known = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+    if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
+        return True
+    known = type(error).__name__ == "OutOfMemoryError"
     return known or "can't allocate memory" in str(error)
 
 

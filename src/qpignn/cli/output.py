@@ -16,6 +16,7 @@ import typer
 from qpignn.errors import SettingError
 from qpignn.files import finite
 
+DEEPEST = 20  # levels of lists and objects in a setting
 OWN_OPTIONS = {
     "confidence_level": "--confidence",
     "seed": "--seed or --seeds",
@@ -86,11 +87,37 @@ def settings_of(
             raise SettingError(f"--set: {name} is given twice")
         if not equals or not name:
             raise SettingError(f"--set: expected name=value, such as side=lower, got {word!r}")
-        try:
-            found[name] = json.loads(value)
-        except json.JSONDecodeError:
-            found[name] = value
+        found[name] = _value(name, value)
     return found
+
+
+def _value(name: str, text: str) -> Any:
+    """Return a setting's value: JSON where the text is JSON, else the text itself."""
+    try:
+        value = json.loads(text)
+        deep = _depth(value) > DEEPEST
+    except json.JSONDecodeError:
+        return text
+    except RecursionError:
+        deep = True
+    except ValueError as error:  # an integer of more digits than Python converts
+        raise SettingError(f"--set: {name}: {error}") from error
+    if deep:
+        raise SettingError(
+            f"--set: expected a value of {name} nested at most {DEEPEST} levels deep, got more"
+        )
+    return value
+
+
+def _depth(value: Any) -> int:
+    """Return how many lists and objects are nested in a value."""
+    depth, level = 0, [value]
+    while level := [one for one in level if isinstance(one, list | dict)]:
+        depth += 1
+        level = [
+            inner for one in level for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+    return depth
 
 
 def print_json(document: Any) -> None:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qpignn.cli.output import Json, check_output, number, print_json, say
+from qpignn.cli.output import Json, check_output, print_json, say
 from qpignn.cli.report import Folder, Level, print_findings
+from qpignn.csv_output import is_formula, to_csv
 from qpignn.errors import SettingError, listed
 from qpignn.files import replace_file
 
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".csv", ".parquet", ".xlsx")
 FEW = 200_000  # nodes up to which coverage by group is computed before predicting
-SPREADSHEET_HELP = "Put a quote before ids that a spreadsheet would take for formulas."
-FORMULA = re.compile(r"[=+\-@\t\r\n\uff1d\uff0b\uff0d\uff20]")
-"""What a cell begins with that spreadsheets compute; the last four are the wide forms of East Asia.
-The page's script (reports/assets/table.js) has the same rule."""
+SPREADSHEET_HELP = "Put an apostrophe before ids that are formulas to a spreadsheet; quote all."
 
 
 def predict(
@@ -89,9 +86,9 @@ def predict(
     if not len(intervals):
         say("every node is labelled, so there is nothing to predict; use --only all")
     frame = _all_levels(fit, data, asked) if all_levels else intervals.to_frame(parts=parts)
-    if out.suffix.lower() == ".csv":
-        frame = _without_formulas(frame) if spreadsheet else _telling_formulas(frame)
-    replace_file(out, _written(frame, out))
+    if out.suffix.lower() == ".csv" and not spreadsheet:
+        _mention_formulas(frame)
+    replace_file(out, _written(frame, out, spreadsheet))
     say(f"wrote {len(frame):,} intervals to {out}")
     if as_json:
         level = fit.model.levels_ if all_levels else intervals.confidence_level
@@ -150,27 +147,17 @@ def _all_levels(fit: Fit, data: Data, asked: Any) -> pd.DataFrame:
     return pd.concat([frames[-1].iloc[:, :2], *bounds], axis=1)
 
 
-def _is_formula(id: Any) -> bool:
-    """Whether a spreadsheet would compute an id: -5 is a number, -5+2 is not."""
-    return isinstance(id, str) and bool(FORMULA.match(id)) and isinstance(number(id), str)
-
-
-def _without_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    name = frame.columns[0]
-    return frame.assign(**{name: [f"'{id}" if _is_formula(id) else id for id in frame[name]]})
-
-
-def _telling_formulas(frame: pd.DataFrame) -> pd.DataFrame:
-    found = [id for id in frame.iloc[:, 0] if _is_formula(id)]
+def _mention_formulas(frame: pd.DataFrame) -> None:
+    """Tell the user of ids that a spreadsheet would compute."""
+    found = [id for id in frame.iloc[:, 0] if is_formula(id)]
     if found:
         say(
             f"{len(found):,} ids look like formulas to a spreadsheet ({listed(found, 3)}); use "
             f"--spreadsheet if one is to open the table"
         )
-    return frame
 
 
-def _written(frame: pd.DataFrame, out: Path) -> bytes:
+def _written(frame: pd.DataFrame, out: Path, spreadsheet: bool) -> bytes:
     from qpignn.data.excel_table import to_excel
     from qpignn.intervals import rounded_frame
 
@@ -178,4 +165,4 @@ def _written(frame: pd.DataFrame, out: Path) -> bytes:
     if suffix == ".parquet":
         return bytes(frame.to_parquet())
     frame = rounded_frame(frame)
-    return to_excel(frame) if suffix == ".xlsx" else frame.to_csv(index=False).encode()
+    return to_excel(frame) if suffix == ".xlsx" else to_csv(frame, spreadsheet=spreadsheet)

@@ -213,10 +213,11 @@ class Coding:
 
     def _check_columns(self, labels: dict[str, Any]) -> None:
         known = [column.name for column in self.columns]
+        names = {*known}
         lacking = [name for name in known if name not in labels]
         if not lacking:
             return
-        extra = [name for name in labels if name not in known]
+        extra = [name for name in labels if name not in names]
         also = f"; it has {listed(extra, 12)}, which the fit did not know" if extra else ""
         raise GraphError(
             f"the node table lacks the column{'s' * (len(lacking) > 1)} {listed(lacking, 12)} of "

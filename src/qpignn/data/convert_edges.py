@@ -57,7 +57,7 @@ def convert_edges(
     """
     most = edges.table.most_rows()
     weighted, directed = edges.roles.edge_weight is not None, edges.roles.directed
-    first = next(edges.table.pieces(FIRST_ROWS, edges.table.columns), None)
+    first = next(edges.table.pieces(FIRST_ROWS, edges.table.columns, memory=memory), None)
     first = pd.DataFrame(columns=edges.table.columns) if first is None else first
     ends = end_columns(first, edges.roles.edge_ends, ids)
     seen = Counter[str]()
@@ -93,7 +93,8 @@ def _blocks(
     """
     weight = edges.roles.edge_weight
     columns = [*ends, *([] if weight is None else [weight])]
-    for piece in edges.table.pieces(piece_rows(memory, len(edges.table.columns)), columns):
+    rows = piece_rows(memory, len(edges.table.columns))
+    for piece in edges.table.pieces(rows, columns, memory=memory):
         before = seen["edges"]
         source, target = (end_positions(piece[end], ids, before=before) for end in ends)
         weights = None

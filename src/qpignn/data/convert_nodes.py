@@ -86,7 +86,9 @@ def by_columns(nodes: NodeTable, room: Path, *, memory: int, verbose: bool) -> P
     columns = [name for name in table.columns if name in needed]
     rows = piece_rows(memory, len(table.columns))
     with progress("reading nodes", 2 * table.most_rows(), shown=verbose) as show:
-        return table.as_parquet(room / "nodes", rows, columns, lambda done: show(done, ""))
+        return table.as_parquet(
+            room / "nodes", rows, columns, lambda done: show(done, ""), memory=memory
+        )
 
 
 def read_ids(nodes: NodeTable, table: ParquetTable) -> pd.Index:
@@ -150,7 +152,7 @@ def _write_features(
         array_file(room / "x.npy", kind, (len(ids), width)) as file,
         progress("writing features", len(ids), shown=verbose) as show,
     ):
-        for piece in table.pieces(rows, nodes.features):
+        for piece in table.pieces(rows, nodes.features, memory=memory):
             for name in nodes.features:  # integers are floats where another piece has blanks
                 if pd.api.types.is_float_dtype(source.types[name]):
                     piece[name] = piece[name].astype(source.types[name])

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from qpignn.data.ids import NodeIndex, known_ends
-from qpignn.data.values import need_columns, numbers, several
+from qpignn.data.values import LARGEST_WEIGHT, need_columns, numbers, several
 from qpignn.errors import GraphError, QpignnWarning, count_of, listed
 
 
@@ -88,13 +88,13 @@ def edge_weights(column: pd.Series[Any], *, before: int = 0) -> npt.NDArray[np.f
     what = f"edge weight column {column.name!r}"
     with np.errstate(over="ignore"):
         weights = numbers(column, rows, what).astype(np.float32)
-    wrong = np.flatnonzero(~(np.isfinite(weights) & (weights >= 0)))
+    wrong = np.flatnonzero(~((weights >= 0) & (weights <= LARGEST_WEIGHT)))
     if len(wrong):
         first = int(wrong[0])
         raise GraphError(
-            f"{what}: expected finite numbers from 0 up (to 3e38), got "
-            f"{listed([column.iloc[first]])} in edge row {rows[first]}; correct them, or leave the "
-            f"weights out"
+            f"{what}: expected finite numbers from 0 up to {LARGEST_WEIGHT:g}, got "
+            f"{listed([column.iloc[first]])} in edge row {rows[first]}; correct them, divide all "
+            f"weights by the largest (only their ratios matter), or leave the weights out"
         )
     return weights
 

@@ -15,6 +15,7 @@ from xml.etree.ElementTree import ParseError
 
 import pandas as pd
 
+from qpignn.data.bounded import BLOCK, BoundedReader, Price
 from qpignn.data.table_file import BYTES_A_CELL, named_errors
 from qpignn.errors import ReadError, SettingError, listed, optional_package
 from qpignn.room import free_memory
@@ -23,8 +24,10 @@ EXCEL = (".xlsx", ".xlsm")
 BROKEN = (
     *(zipfile.BadZipFile, zlib.error, struct.error, ParseError),
     *(LookupError, OverflowError, RuntimeError),  # missing parts, dates beyond time, a password
+    *(EOFError, NotImplementedError),  # cut parts, unknown compression
 )
 """What zipfile and openpyxl raise over a file that is not what its name says."""
+SHEET = Price(6, 100, b"<")  # of XML that is read element by element
 MOST_CELLS = 16_384  # columns of a sheet
 MOST_ROWS = 1_048_576  # rows of a sheet
 
@@ -77,32 +80,42 @@ class ExcelTable:
 
 
 def _check_size(path: Path) -> None:
-    """Raise where a workbook unpacks to more than there is memory for: a small one may."""
+    """Raise where the parts of a workbook need more than the free memory when unpacked.
+
+    The sizes in the archive's directory may be wrong, so every part is unpacked and counted.
+    """
+    limit, advice = free_memory(), "save it as CSV or Parquet"
     try:
         with zipfile.ZipFile(path) as packed:
-            size = sum(part.file_size for part in packed.infolist())
-    except zipfile.BadZipFile as error:
+            for part in packed.infolist():
+                source = packed.open(part)
+                with BoundedReader(source, limit, SHEET, what="a workbook", advice=advice) as file:
+                    while file.read(BLOCK):
+                        pass
+                    limit -= file.cost
+    except BROKEN as error:
         raise ReadError(f"expected an Excel workbook, got another file ({error})") from error
-    most = free_memory() // 4
-    if size > most:
-        raise ReadError(
-            f"expected a workbook that fits into memory, got {size:,} bytes when unpacked; save it "
-            f"as CSV or Parquet"
-        )
 
 
 def _rows(sheet: Any) -> list[list[Any]]:
     """Return the rows of a sheet that hold something.
 
-    What the sheet says of its own size is not believed; cells are counted as they are read.
+    The dimensions that a sheet declares may be wrong: cells are counted as they are read, and
+    shared texts as often as they occur.
     """
     sheet.reset_dimensions()
-    most, cells, rows = free_memory() // (4 * BYTES_A_CELL), 0, []
-    for row in sheet.iter_rows(values_only=True):
+    limit, needed, rows = free_memory(), 0, []
+    for i, row in enumerate(sheet.iter_rows(values_only=True)):
+        if i >= MOST_ROWS:
+            raise ReadError(f"expected at most {MOST_ROWS:,} rows in a sheet, got more")
         used = _used(row)
-        cells += used
-        if cells > most:
-            raise ReadError(f"expected a sheet that fits into memory, got more than {most:,} cells")
+        text = sum(len(cell) for cell in row[:used] if isinstance(cell, str))
+        needed += SHEET.per_byte * text + 4 * BYTES_A_CELL * used
+        if needed > limit:
+            raise ReadError(
+                f"expected a sheet that fits into memory ({limit:,} bytes), got cells that need "
+                f"more in the first {i + 1:,} rows; save it as CSV or Parquet"
+            )
         if used:
             rows.append(list(row[:used]))
     return rows

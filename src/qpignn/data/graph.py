@@ -21,7 +21,7 @@ from torch import Tensor
 
 from qpignn.data.ids import check_ids
 from qpignn.data.matrix import all_finite, integers_as_floats, is_sparse, stored_values
-from qpignn.data.values import whole_characters
+from qpignn.data.values import LARGEST_WEIGHT, whole_characters
 from qpignn.errors import ArrayError, GraphError, brief, count_of
 from qpignn.intervals import as_ids
 
@@ -208,6 +208,13 @@ def _checked_weight(name: str, weight: Any, length: int) -> Tensor:
         raise GraphError(
             f"{name}: expected finite numbers from 0 up, got negative, NaN or infinite for {bad:,} "
             f"of {length:,}; correct them, or leave the weights out"
+        )
+    largest = float(values.max()) if length else 0.0
+    if largest > LARGEST_WEIGHT or 0 < largest < 1 / LARGEST_WEIGHT:
+        raise GraphError(
+            f"{name}: expected weights whose largest is between {1 / LARGEST_WEIGHT:g} and "
+            f"{LARGEST_WEIGHT:g}, since their sums must fit into float32, got {largest:g}; only "
+            f"their ratios matter: divide all weights by the largest"
         )
     return values
 

@@ -10,11 +10,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from qpignn.data.bounded import LEAST
 from qpignn.data.table_file import named_errors
 from qpignn.errors import ReadError
 from qpignn.room import free_memory
+
+BATCH = 1024  # rows whose texts are measured together
+PER_VALUE, PER_BYTE = 24, 6  # bytes of memory per cell and per byte of text
+"""Measured as the peak memory of read_graph."""
 
 
 @dataclass(frozen=True)
@@ -48,15 +54,40 @@ class ParquetTable:
         return self.rows
 
     def column(self, name: str) -> pd.Series[Any]:
-        """Read one column, as it is when the whole file is read."""
+        """Read one column, as it is when the whole file is read.
+
+        Raises:
+            ReadError: if the file is damaged, or the column needs more than the free memory.
+        """
         with named_errors(self.path):
+            _check_memory(self.path, free_memory(), [name])
             found = _frame(pq.read_table(self.path, columns=[name]))[name]
         found = found.reset_index(drop=True)
         return found.where(found.notna(), np.nan) if name in self.truths else found
 
-    def pieces(self, rows: int, columns: Sequence[str]) -> Iterator[pd.DataFrame]:
-        """Read some columns, so many rows at once."""
+    def pieces(
+        self, rows: int, columns: Sequence[str], *, memory: int | None = None
+    ) -> Iterator[pd.DataFrame]:
+        """Read some columns by pieces.
+
+        Args:
+            rows: how many rows a piece has at most; fewer where their text is long.
+            columns: which columns.
+            memory: how many bytes of memory a piece may need (at least 64 MiB); default what is
+                free.
+
+        Raises:
+            ReadError: if the file is damaged, or a few rows need more than ``memory``.
+        """
+        most = free_memory() if memory is None else max(memory, LEAST)
         with named_errors(self.path), pq.ParquetFile(self.path) as file:
+            longest = max(_text_bytes(self.path, columns), default=0)
+            if PER_BYTE * longest > most:
+                raise ReadError(
+                    f"expected rows that fit into memory ({most:,} bytes), got {longest:,} bytes "
+                    f"of text in {BATCH:,} rows; allow more with memory=... (--memory)"
+                )
+            rows = min(rows, BATCH * most // (PER_BYTE * longest)) if longest else rows
             for batch in file.iter_batches(rows, columns=list(columns)):
                 piece = _frame(pa.Table.from_batches([batch])).reset_index(drop=True)
                 for name in self.truths & set(columns):
@@ -67,23 +98,93 @@ class ParquetTable:
 def read_parquet(path: Path, rows: int | None = None) -> pd.DataFrame:
     """Read a Parquet file whole.
 
-    A few bytes can say that there are very many rows, so these are counted first.
+    A few bytes can stand for very many rows, or for a long text in every row, so both are counted
+    first.
 
     Args:
         path: the file.
         rows: how many there must be; by default as many as there is memory for.
+
+    Raises:
+        ReadError: if the file is damaged, has other than ``rows`` rows, or needs more than the
+            free memory.
     """
     with named_errors(path):
         with pq.ParquetFile(path) as file:
             described = file.metadata
         if rows is not None and described.num_rows != rows:
             raise ReadError(f"expected {rows:,} rows, got {described.num_rows:,}")
-        if 8 * described.num_rows * described.num_columns > free_memory():
-            raise ReadError(
-                f"expected a table that fits into memory, got {described.num_rows:,} rows of "
-                f"{described.num_columns:,} columns"
-            )
+        _check_memory(path, free_memory())
         return _frame(pq.read_table(path))
+
+
+def _check_memory(path: Path, limit: int, columns: Sequence[str] | None = None) -> None:
+    """Raise where columns (default all) need more memory than ``limit`` bytes.
+
+    Cells are counted from the description of each row group, by which Arrow reads. Texts are
+    measured as they are unpacked, because dictionaries repeat a long text in a few bits.
+    """
+    with pq.ParquetFile(path) as file:
+        described, leaves = file.metadata, file.schema
+        groups = [described.row_group(i) for i in range(described.num_row_groups)]
+        rows = sum(group.num_rows for group in groups)
+        values = 0
+        for i in range(described.num_columns):
+            if columns is not None and leaves.column(i).path.split(".")[0] not in columns:
+                continue
+            nested = leaves.column(i).max_repetition_level > 0
+            values += sum(g.column(i).num_values for g in groups) if nested else rows
+    text = 0
+    too_large = PER_VALUE * values > limit
+    for size in () if too_large else _text_bytes(path, columns):
+        text += size
+        too_large = PER_VALUE * values + PER_BYTE * text > limit
+        if too_large:
+            break
+    if too_large:
+        counted = f" with more than {text:,} bytes of text" if text else ""
+        raise ReadError(
+            f"expected a table that fits into memory ({limit:,} bytes), got {rows:,} rows and "
+            f"{values:,} cells{counted}; leave columns out, or let 'qpignn convert' read it by "
+            f"pieces"
+        )
+
+
+def _text_bytes(path: Path, columns: Sequence[str] | None = None) -> Iterator[int]:
+    """Yield how many bytes the texts of a few rows take when unpacked, few rows at a time."""
+    with pq.ParquetFile(path) as file:
+        names = [
+            field.name
+            for field in file.schema_arrow
+            if not _is_fixed(field.type) and (columns is None or field.name in columns)
+        ]
+    if not names:
+        return
+    with pq.ParquetFile(path, read_dictionary=names) as file:
+        for batch in file.iter_batches(BATCH, columns=names):
+            yield sum(_unpacked_bytes(column) for column in batch.columns)
+
+
+def _is_fixed(kind: pa.DataType) -> bool:
+    """Whether values of a type have one size, of a few bytes."""
+    types = pa.types
+    return bool(types.is_primitive(kind) or types.is_null(kind) or types.is_decimal(kind))
+
+
+def _unpacked_bytes(column: pa.Array) -> int:
+    """Return the bytes of an array's values, each counted as often as it occurs."""
+    if not pa.types.is_dictionary(column.type):
+        return int(column.nbytes)
+    if not _is_text(column.type.value_type):
+        return int(column.nbytes) + len(column) * int(column.dictionary.nbytes)
+    lengths = pc.binary_length(column.dictionary).cast(pa.int64())
+    return int(pc.sum(lengths.take(column.indices)).as_py() or 0)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    types = pa.types
+    known = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    return any(is_kind(kind) for is_kind in (*known, types.is_fixed_size_binary))
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:

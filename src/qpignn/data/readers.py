@@ -2,26 +2,25 @@
 
 from __future__ import annotations
 
-import gzip
 import warnings
 import zlib
 from collections import Counter
 from collections.abc import Sequence
-from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
-from xml.etree import ElementTree
 from xml.parsers import expat
 
 import pandas as pd
 
+from qpignn.data.bounded import XML, BoundedReader, open_packed
 from qpignn.data.coding import Coding
 from qpignn.data.frames import from_frames, network_frames
-from qpignn.data.table_file import check_file, check_unpacked
+from qpignn.data.table_file import check_file
 from qpignn.data.tables import check_header, open_edges, open_nodes
 from qpignn.data.values import several
 from qpignn.errors import ReadError, listed
 from qpignn.files import as_path
+from qpignn.room import free_memory
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -165,15 +164,12 @@ def _read_graphml(path: Path, id: str) -> Frames:
 
     check_file(path)
     try:
-        check_unpacked(path)
-        content = path.read_bytes()
-        if path.suffix.lower() == ".gz":
-            content = gzip.decompress(content)
-        _refuse_declarations(content)
+        declared = _declared_nodes(path)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # ports of nodes, keys without a type
-            graph = nx.read_graphml(BytesIO(content), node_type=_node_name)
-        _check_declared(content, graph)
+            with open_packed(path) as file:
+                graph = nx.read_graphml(file, node_type=_node_name)
+        _check_declared(declared, graph)
     except ReadError as error:
         raise ReadError(f"{path}: {error}") from error
     except (SyntaxError, expat.ExpatError) as error:  # how the two XML parsers name broken XML
@@ -194,8 +190,13 @@ def _graphml_frames(graph: nx.Graph, id: str) -> Frames:
     return Frames(nodes, edges, graph.is_directed(), id)
 
 
-def _refuse_declarations(content: bytes) -> None:
-    """Raise if XML declares a document type, where entities that expand would be declared."""
+def _declared_nodes(path: Path) -> Counter[str | None]:
+    """Look a GraphML file through, and count the nodes it declares by their ids.
+
+    Raises:
+        ReadError: if the file needs more than the free memory, or declares a document type, where
+            entities that expand would be declared.
+    """
 
     def refuse(*_: Any) -> NoReturn:
         raise ReadError(
@@ -203,15 +204,19 @@ def _refuse_declarations(content: bytes) -> None:
             "that expand without end; delete it from the file"
         )
 
-    def finish(*_: Any) -> NoReturn:
-        raise StopIteration  # a declaration can only stand before the first element
+    def count(tag: str, attributes: dict[str, str]) -> None:
+        if tag.rpartition("}")[2] == "node":
+            declared[attributes.get("id")] += 1
 
-    parser = expat.ParserCreate()
-    parser.StartDoctypeDeclHandler, parser.StartElementHandler = refuse, finish
-    try:
-        parser.Parse(content, True)
-    except StopIteration:
-        return
+    declared = Counter[str | None]()
+    parser = expat.ParserCreate(namespace_separator="}")
+    parser.StartDoctypeDeclHandler, parser.StartElementHandler = refuse, count
+    advice = "save nodes and edges as tables, which 'qpignn convert' reads by pieces"
+    with BoundedReader(
+        open_packed(path), free_memory(), XML, what="a GraphML file", advice=advice
+    ) as file:
+        parser.ParseFile(file)
+    return declared
 
 
 def _node_name(name: str | None) -> str:
@@ -220,17 +225,14 @@ def _node_name(name: str | None) -> str:
     return name
 
 
-def _check_declared(content: bytes, graph: nx.Graph) -> None:
+def _check_declared(counts: Counter[str | None], graph: nx.Graph) -> None:
     """Raise for nodes that are there twice or only as the end of an edge."""
-    elements = ElementTree.fromstring(content).iter()
-    nodes = [element for element in elements if element.tag.rpartition("}")[2] == "node"]
-    counts = Counter(node.get("id") for node in nodes)
     again = [name for name, count in counts.items() if count > 1]
     if again:
         raise ReadError(f"expected each node once, got repeated: {listed(again)}")
-    strangers = [name for name in graph if name not in counts]
-    if strangers:
+    unknown = [name for name in graph if name not in counts]
+    if unknown:
         raise ReadError(
-            f"edges name nodes that the file lacks: {listed(strangers)}; add those nodes or drop "
+            f"edges name nodes that the file lacks: {listed(unknown)}; add those nodes or drop "
             f"those edges"
         )

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from io import TextIOWrapper
 from itertools import islice
 from pathlib import Path
-from typing import IO
 
-from qpignn.data.table_file import check_unpacked
+from qpignn.data.bounded import open_packed
 from qpignn.errors import ReadError, brief, count_of, listed
 
 DELIMITERS = ",;\t|"
@@ -71,12 +70,10 @@ def sniff(path: Path, *, encoding: str, decimal: str, thousands: str | None) -> 
     """
     _check_signs(decimal, thousands)
     encoding = _encoding(path, encoding)
-    with _opened(path, encoding) as file:
+    with TextIOWrapper(open_packed(path), encoding=encoding, newline="") as file:
         header = file.readline(LONGEST_HEADER)
         if len(header) == LONGEST_HEADER:
             raise ReadError("expected a header line with column names, got a line without end")
-        if header.count('"') % 2:  # a name that goes on in the next line
-            check_unpacked(path)
         rest = file.read(SAMPLE)
     lines = (header + rest).splitlines(keepends=True)
     if len(rest) == SAMPLE:
@@ -120,9 +117,8 @@ def _check_signs(decimal: str, thousands: str | None) -> None:
 def _encoding(path: Path, encoding: str) -> str:
     if not isinstance(encoding, str):
         raise ReadError(f"encoding: expected a name such as 'utf-8', got {brief(encoding)}")
-    opener = gzip.open if path.suffix.lower() == ".gz" else open
-    with opener(path, "rb") as file:
-        start = bytes(file.read(1024))
+    with open_packed(path) as file:
+        start = file.read(1024)
     marked = next((name for mark, name in MARKS.items() if start.startswith(mark)), None)
     if encoding.lower().replace("_", "-") not in ("utf-8", "utf8"):
         return encoding
@@ -137,12 +133,6 @@ def _encoding(path: Path, encoding: str) -> str:
                 "encoding='utf-16-le' (--encoding utf-16-le)"
             )
     return marked or "utf-8-sig"
-
-
-def _opened(path: Path, encoding: str) -> IO[str]:
-    if path.suffix.lower() == ".gz":
-        return gzip.open(path, "rt", encoding=encoding, newline="")
-    return path.open("rt", encoding=encoding, newline="")
 
 
 def _delimiter(lines: list[str]) -> str:

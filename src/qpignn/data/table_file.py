@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,13 +9,10 @@ from pathlib import Path
 
 from qpignn.errors import ReadError, near_names
 from qpignn.files import kind_of_file
-from qpignn.room import free_memory
 
-BLOCK = 1 << 20  # bytes read at once
 BYTES_A_CELL = 200
 """What a cell of a table may take in memory while it is read."""
 MOST_ROWS = 1 << 19
-MOST_PACKED = 1032  # how many bytes one byte of gzip can stand for
 
 Progress = Callable[[int], None]
 """Called with the number of rows done."""
@@ -33,22 +29,6 @@ def check_file(path: Path) -> None:
     except OSError as error:  # a folder that may not be looked into, a name that is too long
         hint, got = "", str(error.strerror)
     raise ReadError(f"{path}: expected a file, got {got}{hint}")
-
-
-def check_unpacked(path: Path) -> None:
-    """Raise where a gzipped file holds more text than there is memory for: a small one may."""
-    most = free_memory() // 4  # text takes some times its size while it is read
-    if path.suffix.lower() != ".gz" or path.stat().st_size * MOST_PACKED <= most:
-        return
-    size = 0
-    with gzip.open(path, "rb") as file:
-        while block := file.read(BLOCK):
-            size += len(block)
-            if size > most:
-                raise ReadError(
-                    f"expected a file that fits into memory, got more than {most:,} bytes when "
-                    f"unpacked; 'qpignn convert' reads tables by pieces"
-                )
 
 
 def piece_rows(memory: int, cells: int) -> int:

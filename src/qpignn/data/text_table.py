@@ -6,7 +6,6 @@ through once before its columns get types, those the whole file at once would gi
 
 from __future__ import annotations
 
-import gzip
 import re
 import warnings
 from collections import Counter
@@ -19,11 +18,18 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from qpignn.data.bounded import BLOCK, LEAST, BoundedReader, buffered, open_packed, text_price
 from qpignn.data.parquet_table import ParquetTable
-from qpignn.data.sniff import Layout, sniff
-from qpignn.data.table_file import BLOCK, Progress, check_unpacked, named_errors
+from qpignn.data.sniff import LONGEST_HEADER, Layout, sniff
+from qpignn.data.table_file import Progress, named_errors
 from qpignn.errors import ReadError, listed
+from qpignn.room import free_memory
 
+FIRST_ROWS = 1024  # of a file that is read by pieces
+BY_PIECES = "'qpignn convert' reads tables by pieces"
+MORE_MEMORY = (
+    "allow more with memory=... (--memory), and look for a quote that is opened and never closed"
+)
 BLANKS = ["", "NA", "N/A", "n/a", "NaN", "nan", "NULL", "null", "None", "#N/A"]
 TRUTHS = "truth values and blanks"
 TYPES = {"int": "int64", "float": "float64", "bool": "bool", "text": str}
@@ -76,7 +82,11 @@ class TextTable:
                 "sep": layout.delimiter,
                 "keep_default_na": False,
             }
-            first = pd.read_csv(path, nrows=1, header=None, dtype=str, **form)
+            with _bounded(
+                *(path, layout, 8 * LONGEST_HEADER, "a header line"),
+                "a quoted name in it may have no closing quote",
+            ) as reader:
+                first = pd.read_csv(buffered(reader), nrows=1, header=None, dtype=str, **form)
             columns = [str(name).strip() for name in first.iloc[0]]
             _check_names(columns)
         form |= {
@@ -96,12 +106,19 @@ class TextTable:
         return replace(self, kept=kept, form={**self.form, "na_values": blanks})
 
     def read(self) -> pd.DataFrame:
-        """Read the whole file."""
+        """Read the whole file.
+
+        Raises:
+            ReadError: if it is damaged, or its text needs more than the free memory.
+        """
         types: Any = dict.fromkeys(self.kept, str)
-        with named_errors(self.path, self.form["encoding"]), warnings.catch_warnings():
-            check_unpacked(self.path)
+        with (
+            named_errors(self.path, self.form["encoding"]),
+            warnings.catch_warnings(),
+            _bounded(self.path, self.layout, free_memory(), "a table", BY_PIECES) as reader,
+        ):
             warnings.simplefilter("error", pd.errors.ParserWarning)  # longer rows would lose data
-            whole: pd.DataFrame = pd.read_csv(self.path, dtype=types, **self.form)
+            whole: pd.DataFrame = pd.read_csv(buffered(reader), dtype=types, **self.form)
         whole = self._cleaned(whole)
         whole.attrs |= {"zeros": self.layout.zeros, "decimal": self.layout.decimal}
         return whole
@@ -119,9 +136,8 @@ class TextTable:
 
     def most_rows(self) -> int:
         """Return a number of rows that the file does not exceed: its lines below the header."""
-        opener = gzip.open if self.path.suffix.lower() == ".gz" else open
         ends, last = {b"\n": 0, b"\r": 0}, b""
-        with named_errors(self.path), opener(self.path, "rb") as file:
+        with named_errors(self.path), open_packed(self.path) as file:
             while block := file.read(BLOCK):
                 for end in ends:
                     ends[end] += block.count(end)
@@ -133,13 +149,23 @@ class TextTable:
         rows: int,
         columns: Sequence[str] | None = None,
         kinds: dict[str, str] | None = None,
+        *,
+        memory: int | None = None,
     ) -> Iterator[pd.DataFrame]:
-        """Read so many rows at once.
+        """Read the file by pieces.
+
+        Pieces begin small and grow up to ``rows`` as long as their text stays well below
+        ``memory``, so that rows of long text make pieces of few rows.
 
         Args:
-            rows: how many.
+            rows: how many rows a piece has at most.
             columns: which columns; default all.
             kinds: their types, as :meth:`kinds` found them; by default each piece tells its own.
+            memory: how many bytes of memory a piece may need (at least 64 MiB); default what is
+                free.
+
+        Raises:
+            ReadError: if the file is damaged, or the rows of one piece need more than ``memory``.
         """
         types: dict[str, Any] = {
             name: TYPES[kind] for name, kind in (kinds or {}).items() if kind in TYPES
@@ -148,20 +174,28 @@ class TextTable:
         chosen = list(self.columns if columns is None else columns)
         # rows longer than the header are noticed only where all columns are read
         read: dict[str, Any] = {"usecols": chosen} if kinds is not None else {}
+        most = free_memory() if memory is None else max(memory, LEAST)
+        size = min(rows, FIRST_ROWS)
         with (
             named_errors(self.path, self.form["encoding"]),
-            pd.read_csv(self.path, dtype=types, chunksize=rows, **read, **self.form) as reader,
+            _bounded(self.path, self.layout, most, "rows", MORE_MEMORY) as stream,
+            pd.read_csv(
+                buffered(stream), dtype=types, iterator=True, **read, **self.form
+            ) as reader,
         ):
-            while (piece := _next_piece(reader)) is not None:
+            while (piece := _next_piece(reader, size)) is not None:
                 piece = self._cleaned(piece[chosen].reset_index(drop=True))
                 if len(piece):
                     yield piece
+                price = max(1, stream.cost // max(1, len(piece)))
+                size = max(1, min(rows, 2 * size, most // (4 * price)))
+                stream.restart()
 
-    def kinds(self, rows: int, told: Progress) -> tuple[dict[str, str], int]:
+    def kinds(self, rows: int, told: Progress, memory: int) -> tuple[dict[str, str], int]:
         """Look the file through for the type each column has as a whole, and count its rows."""
         found: dict[str, set[str]] = {name: set() for name in self.columns}
         done = 0
-        for piece in self.pieces(rows):
+        for piece in self.pieces(rows, memory=memory):
             for name in self.columns:
                 found[name].add("text" if name in self.kept else _kind(piece[name]))
             done += len(piece)
@@ -169,18 +203,18 @@ class TextTable:
         return {name: _common(kinds) for name, kinds in found.items()}, done
 
     def as_parquet(
-        self, out: Path, rows: int, columns: Sequence[str], told: Progress
+        self, out: Path, rows: int, columns: Sequence[str], told: Progress, *, memory: int
     ) -> ParquetTable:
         """Write columns as Parquet, typed as if the whole file were read at once.
 
         ``told`` hears of every row twice: the file is looked through before it is written.
         """
-        kinds, count = self.kinds(rows, told)
+        kinds, count = self.kinds(rows, told, memory)
         schema = pa.schema([(name, ARROW[kinds[name]]) for name in columns])
         truths = frozenset(name for name in columns if kinds[name] == TRUTHS)
         written = 0
         with pq.ParquetWriter(out, schema) as writer:
-            for piece in self.pieces(rows, columns, kinds):
+            for piece in self.pieces(rows, columns, kinds, memory=memory):
                 for name in truths:
                     values = piece[name].astype(object)
                     piece[name] = values.where(values.notna(), None)
@@ -190,10 +224,19 @@ class TextTable:
         return ParquetTable(out, list(columns), written, truths)
 
 
-def _next_piece(reader: Any) -> pd.DataFrame | None:
+def _bounded(path: Path, layout: Layout, limit: int, what: str, advice: str) -> BoundedReader:
+    """Open a file to be read within a memory limit."""
+    price = text_price(layout.delimiter)
+    return BoundedReader(open_packed(path), limit, price, what=what, advice=advice)
+
+
+def _next_piece(reader: Any, rows: int) -> pd.DataFrame | None:
     with warnings.catch_warnings():
         warnings.simplefilter("error", pd.errors.ParserWarning)  # longer rows would lose data
-        piece: pd.DataFrame | None = next(reader, None)
+        try:
+            piece: pd.DataFrame = reader.get_chunk(rows)
+        except StopIteration:
+            return None
     return piece
 
 

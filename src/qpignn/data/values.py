@@ -20,6 +20,7 @@ from qpignn.errors import GraphError, brief, count_of, listed, near_names
 
 Floats = npt.NDArray[np.float64]
 
+LARGEST_WEIGHT = 1e30  # sums of a hundred million such weights fit into float32
 MOST_CATEGORIES = 100
 FEW_NODES = 20
 

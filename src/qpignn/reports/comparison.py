@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from qpignn.csv_output import to_csv
 from qpignn.reports.paper import Shown, Table
 from qpignn.reports.render import to_json, to_latex, to_markdown
 from qpignn.reports.tables import over_seeds
@@ -60,9 +61,9 @@ def comparison_table(rows: list[dict[str, Any]], protocol: str) -> Table:
     return Table(title, ("data set", "method", "level", *METRICS.values()), shown, NOTE)
 
 
-def to_csv(rows: list[dict[str, Any]]) -> str:
+def comparison_csv(rows: list[dict[str, Any]]) -> str:
     """Return mean and deviation of every line as CSV."""
-    return str(over_seeds(rows).to_csv(index=False))
+    return to_csv(over_seeds(rows)).decode()
 
 
 WRITERS: dict[str, Callable[[Table], str]] = {

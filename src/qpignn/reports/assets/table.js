@@ -134,12 +134,15 @@ function makeTable() {
 
 // ---- saving ---------------------------------------------------------------------------------
 
-// A cell of CSV: quoted where need be, and never a formula to the program that opens it.
+// A cell of CSV: quoted where some program would split it (at ; or a tab too, which are delimiters
+// in some countries), and never a formula to the program that opens it (csv_output.py has the rule).
 function cell(value) {
   const text = String(value);
-  const isNumber = text === "-inf" || (text.trim() !== "" && Number.isFinite(Number(text)));
-  const safe = /^[=+\-@\t\r\n＝＋－＠]/.test(text) && !isNumber ? "'" + text : text;
-  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+  const breaks = /^[\t\r\n]/.test(text);
+  const isNumber = !breaks && (text === "-inf" || (text.trim() !== "" && Number.isFinite(Number(text))));
+  const formula = breaks || /^[\s\0\u200b\ufeff]*[=+\-@＝＋－＠]/.test(text);
+  const safe = formula && !isNumber ? "'" + text : text;
+  return /[",;|\t\r\n\u2028\u2029]|^\s|\s$/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
 // The columns and rows shown; a column of the user's that bears the name of another says so.
