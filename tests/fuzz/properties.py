@@ -7,6 +7,7 @@ stand and in which unit the target is counted changes nothing else.
 
 from __future__ import annotations
 
+import math
 import warnings
 from functools import cache
 from random import Random
@@ -70,18 +71,29 @@ def any_fit(data: Data, settings: dict[str, Any]) -> str:
             intervals = model.predict_interval(data)
     except QpignnError as error:
         return type(error).__name__
-    check_intervals(intervals, data.x.shape[0], settings.get("side", "both"))
+    check_intervals(intervals, data.x.shape[0], settings.get("side", "both"), enough_nodes(model))
     return FINE
 
 
-def check_intervals(intervals: Intervals, nodes: int, side: str = "both") -> None:
-    """Fail unless there are ordered bounds for every node, finite where they were asked for."""
+def enough_nodes(model: IntervalMethod) -> bool:
+    """Whether the rank of the highest level is among the nodes that calibrated it, if any did."""
+    count, level = model.fitted_.calibrated_on, model.levels_[-1]
+    return count is None or math.ceil((count + 1) * level - 1e-9) <= count
+
+
+def check_intervals(
+    intervals: Intervals, nodes: int, side: str = "both", bounded: bool = True
+) -> None:
+    """Fail unless there are ordered bounds for every node, finite where they were asked for.
+
+    ``bounded``: whether enough nodes calibrated them; otherwise they may be infinite.
+    """
     assert len(intervals) == nodes
     assert np.isfinite(intervals.prediction).all()
     assert (intervals.lower <= intervals.prediction).all()
     assert (intervals.prediction <= intervals.upper).all()
-    assert side == "upper" or np.isfinite(intervals.lower).all()
-    assert side == "lower" or np.isfinite(intervals.upper).all()
+    assert not bounded or side == "upper" or np.isfinite(intervals.lower).all()
+    assert not bounded or side == "lower" or np.isfinite(intervals.upper).all()
 
 
 # ---- laws of a fitted model

@@ -455,3 +455,9 @@ def test_a_real_graph_with_wide_sparse_features(real: Callable[..., Data]) -> No
     each = 2 * 3132 * 32 + 32 + 2 * 32 * 32 + 32 + 7 * 32 + 7
     assert method.parameters_ == 10 * each
     assert len(method.predict_interval(data)) == 2277
+
+
+def test_check_settings_lambda_beyond_float32_is_refused() -> None:
+    with pytest.raises(SettingError, match="largest float32"):
+        QpiGNN(lambda_width=1e40).check_settings()
+    QpiGNN(lambda_width=1e40, dtype="float64").check_settings()

@@ -13,6 +13,7 @@ from qpignn.errors import SettingError, SplitError, one_of, real_number, whole_n
 from qpignn.intervals import check_levels
 from qpignn.methods.base import Fitted
 from qpignn.methods.limits import AUTO
+from qpignn.methods.net import DTYPES
 from qpignn.methods.seen import Seen, fold_turns
 from qpignn.methods.selfcalibrating import Outputs, SelfCalibrating
 from qpignn.nn.heads import POSITIVE, IntervalHead
@@ -146,6 +147,12 @@ class QpiGNN(SelfCalibrating):
         lam: Any = self.lambda_width
         if not (isinstance(lam, str) and lam in ("auto", "tuned")):
             real_number("lambda_width", lam, 0, '"auto", "tuned" or a number from 0 up')
+            largest = torch.finfo(DTYPES[self.dtype]).max
+            if lam > largest:
+                raise SettingError(
+                    f"lambda_width: expected at most {largest:.2g}, the largest {self.dtype}, got "
+                    f"{float(lam):g}; the usual range is 0 to 1"
+                )
         levels = check_levels(self.confidence_level)
         if self._calibrates():
             if (self.violation, self.width) != ("all", "l1"):
