@@ -293,7 +293,7 @@ def lines(text: str) -> list[str]:
     [
         ("reading", "pandas.read_csv"),
         ("looking at what was read", "qpignn.data.structure.overview"),
-        ("before the first epoch", "qpignn.nn.propagate.Operands.to"),
+        ("within the first epoch", "qpignn.nn.propagate.Operands.to"),
         ("saving the weights", "qpignn.methods.folder.together"),
         ("saving the graph", "qpignn.data.storage.replace_file"),
         ("saving where it came from", "qpignn.methods.fits._digests"),
@@ -309,7 +309,8 @@ def test_ctrl_c(
     said = lines(done.err)
     assert len(said) == 1, done.err
     saving = stage.startswith("saving")
-    goes_on = ": the same command with --resume goes on" if saving else ""
+    kept = saving or stage == "within the first epoch"
+    goes_on = ": the same command with --resume goes on" if kept else ""
     assert said == [f"interrupted{goes_on}"]
     assert not list(here.rglob(".*.safetensors.*"))  # no rubbish
     done = qpignn("evaluate", "model")

@@ -253,6 +253,22 @@ def test_fit_sigint_within_the_first_epoch_exits_130_without_a_model(
     assert "going on at epoch 0 of training 1" in done.err
 
 
+def test_command_interrupted_within_exec_exits_130_not_by_the_signal(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text("""
+import sys
+import qpignn.cli.datasets
+from qpignn.cli import main
+def interrupted(*_, **__):
+    exec("raise KeyboardInterrupt")  # as in an import that makes a dataclass
+qpignn.cli.datasets.print_table = interrupted
+sys.argv = ["qpignn", "datasets"]
+main()
+""")
+    words = [sys.executable, "-m", "program"]
+    done = subprocess.run(words, check=False, capture_output=True, text=True, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
 def test_demo_sigint_while_training_exits_130_without_a_report(
     signals: Callable[[int], None], qpignn: Run, tmp_path: Path
 ) -> None:

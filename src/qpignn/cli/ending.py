@@ -45,6 +45,8 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             if debugging.get() or os.environ.get("QPIGNN_DEBUG"):
                 traceback.print_exception(error)
             message, code = told(error)
+            if code == INTERRUPTED:
+                _forget_interrupt()
             if code != INTERRUPTED or speaks():
                 typer.secho(printable(message), fg="red", err=True)
             raise typer.Exit(code) from None
@@ -108,6 +110,16 @@ def _line(error: BaseException) -> str:
     """Return an error's kind and words in one line."""
     words = " ".join(str(error).split())
     return f"{type(error).__name__}: {words}" if words else type(error).__name__
+
+
+def _forget_interrupt() -> None:
+    """Let the process end with our exit code, not by SIGINT.
+
+    CPython remembers a KeyboardInterrupt that left ``exec`` of a string, as imports of libraries
+    use it, even after it was caught, and then ``python -m`` ends by the signal; the next ``exec``
+    clears that.
+    """
+    exec("")
 
 
 def _be_silent() -> None:
