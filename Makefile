@@ -67,7 +67,8 @@ fuzz: $(READY)  ## readers, loaders and fits on hostile inputs; what crashes is 
 	-$(PIP) $(CONSTRAINTS) --only-binary atheris --editable '.[fuzz]'
 	$(BIN)/python tests/fuzz/run.py --seconds $(SECONDS)
 
-# Some five minutes of one core: 377 faults, 160 of them kills, at steps that chance chooses.
+# Some six minutes of two cores: 377 faults, 160 of them kills, at steps that chance chooses, then
+# 200 rounds of two processes with equal ids, and of two threads, that save to one folder.
 # `MOST=10000` tries every step, `SEED=1` repeats a run.
 MOST ?= 6
 faults: $(READY)  ## kills, full disks and company wherever something is written

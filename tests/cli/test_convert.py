@@ -200,3 +200,23 @@ def test_mistakes_are_explained(qpignn: Run, tables: tuple[object, ...], tmp_pat
     done = qpignn("convert", *tables, "--id", "name", *out)
     assert (done.code, "expected an id column 'name'" in done.err) == (2, True)
     assert not (tmp_path / "g").exists()
+
+
+def test_a_mapped_graph_with_changed_rows_is_refused_by_every_command(
+    qpignn: Run, graph: Path, fitted: Path, tmp_path: Path
+) -> None:
+    """The rows of ``x.npy`` in reverse: same size, same header, features of other nodes."""
+    x = np.load(graph / "x.npy", mmap_mode="r+")
+    x[:] = x[::-1].copy()
+    x.flush()
+    for words in (
+        ("fit", "--graph", graph, "--epochs", 5, "--out", tmp_path / "other"),
+        ("predict", fitted, "--out", tmp_path / "i.csv"),
+        ("evaluate", fitted),
+        ("report", fitted),
+    ):
+        done = qpignn(*words)
+        assert done.code == 2, words
+        assert "got other bytes in x.npy than its description states" in done.err
+    assert not (tmp_path / "i.csv").exists()
+    assert not (tmp_path / "other" / "model.json").exists()

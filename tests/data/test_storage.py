@@ -83,3 +83,13 @@ def test_damage_is_refused(rich: Data, tmp_path: Path) -> None:
     numbers.unlink()
     with pytest.raises(ReadError, match=r"expected the file graph\.safetensors, got none"):
         load_graph(tmp_path)
+
+
+def test_load_graph_mixed_from_two_graphs_raises(rich: Data, tmp_path: Path) -> None:
+    """As many nodes with other ids: without a digest, numbers would be given to other nodes."""
+    save_graph(tmp_path / "a", rich)
+    rich.node_id = np.array(["007", "", "NA", "a"], dtype=object)
+    save_graph(tmp_path / "b", rich)
+    (tmp_path / "b" / "nodes.parquet").replace(tmp_path / "a" / "nodes.parquet")
+    with pytest.raises(ReadError, match="are of two different graphs"):
+        load_graph(tmp_path / "a")

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -101,3 +103,27 @@ def test_unknown_engines_and_ray_that_is_not_there(monkeypatch: pytest.MonkeyPat
     monkeypatch.setitem(__import__("sys").modules, "ray", None)
     with pytest.raises(SettingError, match=r"pip install \"qpignn\[ray\]\""):
         list(engines.run_all(cells(1), engine="ray"))
+
+
+AFTER_A_FIT = """
+import torch
+from qpignn import QpiGNN, load_dataset
+from qpignn.experiments.cell import Cell
+from qpignn.experiments.engines import run_all
+
+if __name__ == "__main__":
+    torch.set_num_threads(2)
+    QpiGNN(epochs=2).fit(load_dataset("basic", nodes=3000))  # starts OpenMP's threads
+    cells = [Cell("basic", "sqr", i, settings={"epochs": 2}) for i in range(2)]
+    print([error for *_, error in run_all(cells, jobs=2)])
+"""
+
+
+def test_run_all_in_a_process_that_has_fitted_does_not_hang(tmp_path: Path) -> None:
+    """A forked process would wait for ever for the threads of the process it is a copy of."""
+    program = tmp_path / "program.py"
+    program.write_text(AFTER_A_FIT)
+    done = subprocess.run(
+        [sys.executable, str(program)], capture_output=True, text=True, check=True, timeout=180
+    )
+    assert done.stdout == "[None, None]\n"

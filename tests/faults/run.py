@@ -99,7 +99,8 @@ def table(tallies: list[Tally]) -> str:
         errors = sum(tally.faults.values()) - kills - pairs
         counts = {"kills": kills, "errors": errors, "pairs": pairs, "failed": len(tally.broken)}
         total += Counter(counts)
-        ends = ", ".join(f"{n} {how}" for how, n in Counter(tally.outcomes).most_common())
+        told = [*Counter(tally.outcomes).most_common(), *Counter(tally.readings).most_common()]
+        ends = ", ".join(f"{n} {how}" for how, n in told)
         shown = (f"{count:,}" for count in counts.values())
         rows.append((tally.place, f"{tally.seconds:.0f}", *shown, ends))
     seconds = f"{sum(tally.seconds for tally in tallies):.0f}"

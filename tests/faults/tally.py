@@ -13,12 +13,13 @@ class BrokenError(Exception):
 
 @dataclass
 class Tally:
-    """How the trials at one place ended."""
+    """How the trials at one place ended, and what a reader got meanwhile, where there was one."""
 
     place: str
     faults: Counter[str] = field(default_factory=Counter)
     outcomes: Counter[str] = field(default_factory=Counter)
     broken: list[str] = field(default_factory=list)
+    readings: Counter[str] = field(default_factory=Counter)
     seconds: float = 0.0
 
     def count(self, fault: str, trial: Callable[[], str]) -> None:

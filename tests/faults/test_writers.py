@@ -17,4 +17,4 @@ def test_save_fit_by_two_writers_with_equal_pids_leaves_one_whole_fit(
     tally = try_savers(name, tmp_path, seed=0, times=15)
     assert tally.broken == []
     assert tally.outcomes["both saved, one whole"] == 15
-    assert tally.outcomes["read refused meanwhile"] == 0
+    assert tally.readings["read refused"] == 0

@@ -170,9 +170,8 @@ class Reader(threading.Thread):
             try:
                 writer_of(load_fit(self.folder))
                 self.got["whole"] += 1
-            except QpignnError as error:
+            except QpignnError:
                 self.got["refused"] += 1
-                self.got[str(error)] += 1
             except Exception as error:
                 self.broken.append(repr(error))
 
@@ -226,8 +225,7 @@ def try_savers(name: str, base: Path, *, seed: int, times: int = 200) -> Tally:
         for turn in range(times):
             tally.count(f"pair {turn}", lambda: meet(folder, savers, draw))
         reader.finish()
-    tally.outcomes["read whole meanwhile"] = reader.got["whole"]
-    tally.outcomes["read refused meanwhile"] = reader.got["refused"]
+    tally.readings |= {"read whole": reader.got["whole"], "read refused": reader.got["refused"]}
     tally.broken += [f"{name}, reader: {words}" for words in reader.broken]
     if not reader.got["whole"]:
         tally.broken.append(f"{name}: the reader never got a whole fit")
