@@ -39,9 +39,7 @@ def v1(folder: Path, limit: int, used: int, cache: int = 0, inherited: int = UNL
 
 def test_cgroup_free_memory_nested_v2_takes_the_smallest_ancestor(tmp_path: Path) -> None:
     top = tmp_path / "sys"
-    found = process(
-        tmp_path, "0::/slice/job/step\n", f"30 23 0:26 / {top} rw - cgroup2 cgroup2 rw"
-    )
+    found = process(tmp_path, "0::/slice/job/step\n", f"30 23 0:26 / {top} rw - cgroup2 cgroup2 rw")
     top.mkdir()  # the kernel's root group has no limit files
     v2(top / "slice", 10_000, 4_000)
     v2(top / "slice" / "job", 5_000, 3_500)
@@ -83,7 +81,9 @@ def test_cgroup_free_memory_v1_container_sees_its_own_group_as_root(tmp_path: Pa
     top = tmp_path / "memory with space"
     mount = str(top).replace(" ", r"\040")
     found = process(
-        tmp_path, "4:memory:/docker/ab/inner\n", f"35 31 0:32 /docker/ab {mount} ro - cgroup c memory"
+        tmp_path,
+        "4:memory:/docker/ab/inner\n",
+        f"35 31 0:32 /docker/ab {mount} ro - cgroup c memory",
     )
     v1(top, 6_000, 1_000, inherited=4_000)  # an ancestor outside the container allows less
     v1(top / "inner", 5_000, 500)

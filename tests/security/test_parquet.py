@@ -62,7 +62,10 @@ def test_rows_are_counted_before_they_are_read(
     pq.write_table(pa.concat_tables([part] * 300), path)
     assert path.stat().st_size < 10**6
     monkeypatch.setattr(parquet_table, "free_memory", lambda: 2**30)
-    with within(megabytes=100), pytest.raises(ReadError, match=r"fits into memory .* got 300,000,000 rows"):
+    with (
+        within(megabytes=100),
+        pytest.raises(ReadError, match=r"fits into memory .* got 300,000,000 rows"),
+    ):
         read_parquet(path)
 
 

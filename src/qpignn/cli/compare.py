@@ -274,6 +274,10 @@ def _write_table(rows: list[dict[str, Any]], protocol: str, path: Path) -> None:
     from qpignn.reports.comparison import WRITERS, comparison_csv, comparison_table
 
     suffix = path.suffix.lower()
-    text = comparison_csv(rows) if suffix == ".csv" else WRITERS[suffix](comparison_table(rows, protocol))
+    text = (
+        comparison_csv(rows)
+        if suffix == ".csv"
+        else WRITERS[suffix](comparison_table(rows, protocol))
+    )
     replace_file(path, text.encode())
     say(f"wrote {path}")

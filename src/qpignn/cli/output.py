@@ -114,7 +114,9 @@ def _depth(value: Any) -> int:
     depth, level = 0, [value]
     while level := [one for one in level if isinstance(one, list | dict)]:
         depth += 1
-        level = [inner for one in level for inner in (one.values() if isinstance(one, dict) else one)]
+        level = [
+            inner for one in level for inner in (one.values() if isinstance(one, dict) else one)
+        ]
     return depth
 
 
