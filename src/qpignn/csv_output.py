@@ -1,7 +1,7 @@
 r"""Tables as CSV text that every reader splits into the same cells.
 
-Python's CSV writer leaves ``\r`` unquoted where lines end in ``\n``, but spreadsheets and pandas end
-a row there. On request nothing in the text is a formula to a spreadsheet.
+Python's CSV writer leaves ``\r`` unquoted where lines end in ``\n``, but spreadsheets and pandas
+end a row there. On request nothing in the text is a formula to a spreadsheet.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def to_csv(frame: pd.DataFrame, *, spreadsheet: bool = False) -> bytes:
         frame.columns = [_harmless(name) for name in frame.columns]
     needed = spreadsheet or any("\r" in str(name) for name in frame.columns)
     needed = needed or any("\r" in str(cell) for i in texts for cell in frame.iloc[:, i])
-    quoting = csv.QUOTE_NONNUMERIC if needed else csv.QUOTE_MINIMAL
+    quoting: Any = csv.QUOTE_NONNUMERIC if needed else csv.QUOTE_MINIMAL
     return bytes(frame.to_csv(index=False, quoting=quoting).encode())
 
 

@@ -25,6 +25,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from qpignn.cli.ending import told
 from qpignn.errors import RankError
 from qpignn.experiments.store import Store
 
@@ -44,6 +45,8 @@ class Case(NamedTuple):
 
 FILES = "--nodes nodes.csv --edges edges.csv --target rain"
 CASES = [
+    Case("a setting nested without end", f"fit {FILES} --out m --set hidden={'[' * 100_000}{']' * 100_000}", "expected a value of hidden nested at most 20 levels deep, got more"),
+    Case("a setting nested deep", f"fit {FILES} --out m --set hidden={'[' * 21}{']' * 21}", "expected a value of hidden nested at most 20 levels deep, got more"),
     Case("no input", "fit --out m", "expected either --dataset NAME or --nodes FILE or --graph DIR, got several or none"),
     Case("two inputs", "fit --dataset basic --nodes nodes.csv --out m", "got several or none"),
     Case("no target", "fit --nodes nodes.csv --out m", "expected --target COLUMN: which column"),
@@ -463,3 +466,32 @@ def test_a_file_that_may_not_be_read(
     done = qpignn(*FIT)
     assert done.code == 2
     assert "error: nodes.csv: cannot be read as a table: [Errno 13] Permission denied" in done.err
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a limit on the address space")
+@pytest.mark.parametrize("kilobytes", [150_000, 600_000, 900_000, 2_100_000])
+def test_main_small_address_space_ends_with_one_sentence(here: Path, kilobytes: int) -> None:
+    """Under such limits libraries raise errors of many kinds, abort or hang while they load."""
+    command = f"ulimit -v {kilobytes}; exec {sys.executable} -m qpignn {' '.join(FIT)}"
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=here, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("error: expected an address space of at least")
+    assert done.stderr.count("\n") == 1
+    assert "(ulimit -v)" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ImportError("libtorch_cpu.so: failed to map segment from shared object"),
+        OSError("libgomp.so.1: failed to map segment from shared object"),
+    ],
+)
+def test_told_library_that_does_not_fit_is_no_bug(error: Exception) -> None:
+    message, code = told(error)
+    assert code == 2
+    assert "raise the limit (ulimit -v)" in message
+    assert told(ImportError("cannot import name 'x'"))[1] == 1
+    assert told(OSError(errno.ENOMEM, "Cannot allocate memory"))[1] == 2

@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import networkx as nx
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.metrics import adjusted_rand_score
 from torch_geometric.data import Data
 
+from qpignn.data import structure
 from qpignn.data.structure import (
     communities,
     components,
@@ -65,6 +68,15 @@ def test_communities_are_cliques_and_the_same_every_time() -> None:
     assert label[0] != label[6]
     np.testing.assert_array_equal(label, communities(data))
     assert list(communities(graph_of([], 3))) == [0, 1, 2]
+
+
+def test_communities_of_a_large_graph_keep_planted_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The coarser search on large graphs still puts the members of a dense group together."""
+    planted = nx.planted_partition_graph(20, 30, 0.5, 0.005, seed=0)
+    data = graph_of(list(planted.edges), 600)
+    monkeypatch.setattr(structure, "MANY_LINKS", 0)
+    label = communities(data)
+    assert adjusted_rand_score(np.arange(600) // 30, label) > 0.9
 
 
 def test_the_gap_to_known_neighbours_by_hand() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from torch_geometric.data import Data
 
 from qpignn import QpiGNN, from_frames, join_frames, split_nodes, write_report
 from qpignn.data.matrix import is_sparse
+from qpignn.data.text_table import TextTable
 from qpignn.methods.fits import load_fit
 
 NODES, WORDS = 60, 80
@@ -102,3 +104,38 @@ def test_the_command_line_says_that_features_are_sparse(
     again = qpignn("predict", model, *files, *words)
     assert again.code == 0, again.err
     assert len(pd.read_csv(tmp_path / "i.csv")) == NODES
+
+
+def wide(columns: int) -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    names = [f"c{i}" for i in range(columns)]
+    frame = pd.DataFrame(rng.normal(size=(4, columns)).round(2), columns=names)
+    frame.insert(0, "id", range(4))
+    return frame
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda frame, file: TextTable.open(file),
+        lambda frame, file: from_frames(
+            frame, None, target="c0", features=[f"c{i}" for i in range(1, frame.shape[1] - 1)]
+        ),
+        lambda frame, file: from_frames(
+            frame, None, target="c0", ignore=[f"c{i}" for i in range(2, frame.shape[1] - 1, 2)]
+        ),
+    ],
+    ids=["header", "features", "ignore"],
+)
+def test_wide_tables_time_is_linear_in_columns(
+    tmp_path: Path, read: Callable[[pd.DataFrame, Path], object]
+) -> None:
+    """Four times as many columns: about 4 times the work, 16 times where pairs are looked at."""
+    taken = []
+    for columns in (10_000, 40_000):
+        frame, file = wide(columns), tmp_path / f"{columns}.csv"
+        frame.to_csv(file, index=False)
+        start = time.process_time()
+        read(frame, file)
+        taken.append(time.process_time() - start)
+    assert taken[1] < 8 * taken[0] + 0.2, taken

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import tracemalloc
+
 import networkx as nx
 import numpy as np
+import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import pdist
 
+from qpignn.reports import layout
 from qpignn.reports.layout import _steps, lay_out
 
 
@@ -26,6 +30,24 @@ def test_neighbours_are_near() -> None:
     places = lay_out(links_of(graph))
     joined = np.array([np.linalg.norm(places[a] - places[b]) for a, b in graph.edges])
     assert np.median(joined) < 0.2 * np.median(pdist(places))
+
+
+def test_lay_out_large_grid_keeps_its_shape_in_little_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The distances to pivots are worked on in place, in float32."""
+    monkeypatch.setattr(layout, "MANY_NODES", 10_000)
+    side = 200
+    graph = nx.convert_node_labels_to_integers(nx.grid_2d_graph(side, side), ordering="sorted")
+    links = links_of(graph)
+    tracemalloc.start()
+    places = lay_out(links)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    few = np.random.default_rng(0).choice(side**2, 400, replace=False)
+    true = np.column_stack(np.divmod(few, side)).astype(float)
+    assert np.corrcoef(pdist(places[few]), pdist(true))[0, 1] > 0.95
+    assert peak < 800 * side**2  # three float64 arrays of 50 pivots would take 1,200
 
 
 def test_components_do_not_overlap() -> None:

@@ -4,10 +4,10 @@ The size of a packed file says nothing about its content: one byte of gzip may s
 So bytes are counted as they are unpacked, together with the signs that begin a new object in memory
 (the delimiters of a table, the tags of XML):
 
-    memory needed ≈ bytes · per_byte + marks · per_mark
+    memory needed ≈ per_byte · bytes + Σ_mark price(mark) · count(mark)
 
-and reading stops with an error as soon as that exceeds the limit. The two prices were measured as
-the peak memory of :func:`qpignn.read_graph` on files of one long cell, of single digits, of decimal
+and reading stops with an error as soon as that exceeds the limit. The prices were measured as the
+peak memory of :func:`qpignn.read_graph` on files of one long cell, of single digits, of decimal
 numbers, of distinct words, and of GraphML with and without attributes.
 """
 
@@ -25,29 +25,30 @@ BUFFER = 1 << 18
 LEAST = 1 << 26  # bytes of memory: less cannot be kept to, because libraries read ahead
 
 
+Source = gzip.GzipFile | io.BufferedReader | IO[bytes]
+
+
 class Price(NamedTuple):
     """What content takes in memory while it is read.
 
     Attributes:
         per_byte: bytes of memory per unpacked byte.
-        per_mark: further bytes of memory per mark.
-        marks: the single-byte signs that are counted as marks.
+        marks: further bytes of memory per occurrence of some single bytes.
     """
 
     per_byte: int
-    per_mark: int
-    marks: bytes
+    marks: dict[bytes, int]
 
 
-XML = Price(6, 400, b"<=")  # elements and their attributes
+XML = Price(6, {b"<": 400, b"=": 400})  # elements and their attributes
 
 
 def text_price(delimiter: str) -> Price:
-    """Return the price of a text table: its marks are the ends of cells."""
-    return Price(6, 40, delimiter.encode() + b"\n")
+    """Return the price of a text table: its marks are the ends of cells and of rows with an id."""
+    return Price(6, {delimiter.encode(): 32, b"\n": 192})
 
 
-def open_packed(path: Path) -> IO[bytes]:
+def open_packed(path: Path) -> gzip.GzipFile | io.BufferedReader:
     """Open a file for its unpacked bytes: ``.gz`` is unpacked on the way."""
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
 
@@ -63,9 +64,7 @@ class BoundedReader(io.RawIOBase):
         advice: what to do about a file that is too large, for the error.
     """
 
-    def __init__(
-        self, source: IO[bytes], limit: int, price: Price, *, what: str, advice: str
-    ) -> None:
+    def __init__(self, source: Source, limit: int, price: Price, *, what: str, advice: str) -> None:
         super().__init__()
         self._source, self._price = source, price
         self._limit, self._what, self._advice = limit, what, advice
@@ -73,12 +72,12 @@ class BoundedReader(io.RawIOBase):
 
     def restart(self) -> None:
         """Count anew: what was read before has been dealt with."""
-        self._bytes = self._marks = 0
+        self._bytes = self._cost = 0
 
     @property
     def cost(self) -> int:
         """Memory that the content read since the last restart needs, in bytes."""
-        return self._bytes * self._price.per_byte + self._marks * self._price.per_mark
+        return self._cost
 
     def readable(self) -> bool:
         """Return true: see :class:`io.RawIOBase`."""
@@ -93,7 +92,8 @@ class BoundedReader(io.RawIOBase):
         block = self._source.read(len(buffer))
         buffer[: len(block)] = block
         self._bytes += len(block)
-        self._marks += sum(block.count(mark) for mark in self._price.marks)
+        self._cost += self._price.per_byte * len(block)
+        self._cost += sum(price * block.count(mark) for mark, price in self._price.marks.items())
         if self.cost > self._limit:
             raise ReadError(
                 f"expected {self._what} that fits into memory ({self._limit:,} bytes), got more "

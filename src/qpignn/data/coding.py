@@ -124,9 +124,9 @@ class Coding:
             GraphError: naming the column, the value, the node and what to do.
         """
         one_of("way to treat missing values", missing, MISSING)
+        forced = {*categorical}
         learnt = [
-            _learnt_column(frame[name], str(name), ids, missing, name in categorical)
-            for name in columns
+            _learnt_column(frame[name], str(name), ids, missing, name in forced) for name in columns
         ]
         out = cls(tuple(learnt), missing)
         again = [name for name, count in Counter(out.feature_names).items() if count > 1]

@@ -27,7 +27,7 @@ BROKEN = (
     *(EOFError, NotImplementedError),  # cut parts, unknown compression
 )
 """What zipfile and openpyxl raise over a file that is not what its name says."""
-SHEET = Price(6, 100, b"<")  # of XML that is read element by element
+SHEET = Price(6, {b"<": 100})  # of XML that is read element by element
 MOST_CELLS = 16_384  # columns of a sheet
 MOST_ROWS = 1_048_576  # rows of a sheet
 

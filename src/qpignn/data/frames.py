@@ -147,15 +147,17 @@ def _feature_columns(
     ignore: Sequence[str],
 ) -> list[str]:
     ignored = several("ignore", ignore)
-    need_columns("node", nodes, ignored)
-    clash = [column for column in ignored if column in taken or column in (features or ())]
+    named = None if features is None else several("features", features)
+    for wanted in (ignored, named or []):
+        need_columns("node", nodes, wanted)
+    used = {*taken, *(named or ())}
+    clash = [column for column in ignored if column in used]
     if clash:
         raise GraphError(f"ignore: expected columns without another role, got {listed(clash)}")
-    if features is not None:
-        columns = several("features", features)
-        need_columns("node", nodes, columns)
-    else:
-        columns = [column for column in nodes.columns if column not in [*taken, *ignored]]
+    left_out = {*taken, *ignored}
+    columns = (
+        [column for column in nodes.columns if column not in left_out] if named is None else named
+    )
     if not columns:
         raise GraphError(
             f"expected at least one feature column besides {listed([*taken, *ignored])}, got none; "
@@ -167,7 +169,8 @@ def _feature_columns(
 def _categorical(nodes: pd.DataFrame, columns: list[str], categorical: Sequence[str]) -> list[str]:
     forced = several("categorical", categorical)
     need_columns("node", nodes, forced)
-    others = [column for column in forced if column not in columns]
+    known = {*columns}
+    others = [column for column in forced if column not in known]
     if others:
         raise GraphError(f"categorical: expected feature columns, got {listed(others)}")
     return forced

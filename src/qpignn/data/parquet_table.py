@@ -84,8 +84,9 @@ class ParquetTable:
             longest = max(_text_bytes(self.path, columns), default=0)
             if PER_BYTE * longest > most:
                 raise ReadError(
-                    f"expected rows that fit into memory ({most:,} bytes), got {longest:,} bytes "
-                    f"of text in {BATCH:,} rows; allow more with memory=... (--memory)"
+                    f"expected a piece of rows that fits into memory ({most:,} bytes), got "
+                    f"{longest:,} bytes of text in {BATCH:,} rows; allow more with memory=... "
+                    f"(--memory)"
                 )
             rows = min(rows, BATCH * most // (PER_BYTE * longest)) if longest else rows
             for batch in file.iter_batches(rows, columns=list(columns)):

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Whole = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+MANY_LINKS = 1_000_000  # entries of the adjacency matrix, two per undirected edge
 UNREACHED = -1
 """Distance of a node that no path leads to."""
 
@@ -25,7 +26,7 @@ def adjacency(data: Data) -> Any:
     """Return a SciPy CSR matrix with a 1 in row v, column u, for every edge u → v."""
     nodes = data.x.shape[0]
     source, target = data.edge_index.numpy()
-    ones = np.ones(len(source))
+    ones = np.ones(len(source), dtype=np.float32)
     return sp.csr_matrix((ones, (target, source)), shape=(nodes, nodes))
 
 
@@ -45,14 +46,18 @@ def components(data: Data) -> Whole:
 def communities(data: Data) -> Whole:
     """Return the number of each node's community, the largest first, found by Louvain.
 
-    The same graph gives the same communities. A node without edges is a community of its own.
+    The same graph gives the same communities. A node without edges is a community of its own. On
+    graphs of more than ``MANY_LINKS`` entries the search stops at gains in modularity below 1 %
+    instead of 0.1 %, which takes a fifth of the time and finds somewhat smaller communities.
     """
     links = adjacency(data)
     if links.nnz == 0:
         return np.arange(data.x.shape[0])
     from sknetwork.clustering import Louvain
 
-    label: Whole = Louvain(random_state=0).fit_predict(links.maximum(links.T)).astype(np.int64)
+    least = 1e-2 if links.nnz > MANY_LINKS else 1e-3
+    method = Louvain(random_state=0, tol_optimization=least, tol_aggregation=least)
+    label: Whole = method.fit_predict(links.maximum(links.T)).astype(np.int64)
     return label
 
 
@@ -63,7 +68,7 @@ def distances(data: Data, start: npt.NDArray[np.bool_]) -> Whole:
     front, far = start.copy(), 0
     while front.any():
         found[front] = far
-        front = (links @ front.astype(np.float64) > 0) & (found == UNREACHED)
+        front = (links @ front.astype(np.float32) > 0) & (found == UNREACHED)
         far += 1
     return found
 
@@ -108,8 +113,9 @@ def overview(data: Data) -> Overview:
     """Count what there is in a graph."""
     links = adjacency(data)
     directed = bool((links != links.T).nnz)
-    touched = np.unique(data.edge_index.numpy())
     nodes, features = data.x.shape
+    touched = np.zeros(nodes, dtype=bool)
+    touched[data.edge_index.numpy()] = True
     loops = int((links.diagonal() != 0).sum())
     return Overview(
         nodes=int(nodes),
@@ -117,6 +123,6 @@ def overview(data: Data) -> Overview:
         directed=directed,
         labelled=int(labelled(data).sum()),
         features=int(features),
-        isolated=int(nodes - len(touched)),
-        components=int(components(data).max()) + 1,
+        isolated=int(nodes - touched.sum()),
+        components=int(connected_components(links, directed=False)[0]),
     )

@@ -25,7 +25,7 @@ from qpignn.data.table_file import Progress, named_errors
 from qpignn.errors import ReadError, listed
 from qpignn.room import free_memory
 
-FIRST_ROWS = 1024  # of a file that is read by pieces
+FIRST_ROWS = 64  # of a file that is read by pieces
 BY_PIECES = "'qpignn convert' reads tables by pieces"
 MORE_MEMORY = (
     "allow more with memory=... (--memory), and look for a quote that is opened and never closed"
@@ -178,7 +178,7 @@ class TextTable:
         size = min(rows, FIRST_ROWS)
         with (
             named_errors(self.path, self.form["encoding"]),
-            _bounded(self.path, self.layout, most, "rows", MORE_MEMORY) as stream,
+            _bounded(self.path, self.layout, most, "a piece of rows", MORE_MEMORY) as stream,
             pd.read_csv(
                 buffered(stream), dtype=types, iterator=True, **read, **self.form
             ) as reader,
@@ -188,7 +188,7 @@ class TextTable:
                 if len(piece):
                     yield piece
                 price = max(1, stream.cost // max(1, len(piece)))
-                size = max(1, min(rows, 2 * size, most // (4 * price)))
+                size = max(1, min(rows, 4 * size, most // (4 * price)))
                 stream.restart()
 
     def kinds(self, rows: int, told: Progress, memory: int) -> tuple[dict[str, str], int]:

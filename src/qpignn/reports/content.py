@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from qpignn import __version__
-from qpignn.data.structure import overview
+from qpignn.data.structure import Overview, overview
 from qpignn.diagnostics.coverage import Group
 from qpignn.diagnostics.diagnosis import Diagnosis
 from qpignn.files import as_path, replace_file
@@ -128,7 +128,7 @@ def page_content(
         "columns": column_content(data, columns, shown),
         "settings": _settings(model),
         "versions": _versions(),
-        "read": _read(data),
+        "read": _read(data, counts),
     }
 
 
@@ -198,8 +198,8 @@ def _versions() -> list[list[str]]:
     return [["qpignn", __version__], ["Python", platform.python_version()], *packages]
 
 
-def _read(data: Data) -> list[list[str]]:
-    facts = asdict(overview(data))
+def _read(data: Data, counts: Overview) -> list[list[str]]:
+    facts = asdict(counts)
     shown = [
         [name, "yes" if value is True else "no" if value is False else f"{value:,}"]
         for name, value in facts.items()

@@ -22,6 +22,7 @@ from qpignn.data.structure import adjacency
 from qpignn.randomness import numpy_rng
 from qpignn.reports.maps import map_of
 from qpignn.reports.markup import rounded
+from qpignn.room import row_chunks
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 Places = npt.NDArray[np.float64]
 """(nodes, 2)"""
 DRAWN_NODES, DRAWN_EDGES = 4_000, 12_000
-PIVOTS = 50
+PIVOTS, FEW_PIVOTS = 50, 20
+MANY_NODES = 100_000  # components beyond have few pivots
 COMPONENTS = 100  # that are drawn as such
 SPRING_NODES = 10_000  # components up to here are spread by springs
 ROUNDS = 60
@@ -115,16 +117,21 @@ def _pivot_mds(links: Any, rng: np.random.Generator) -> Places:
     nodes = links.shape[0]
     pivot = int(rng.integers(nodes))
     nearest = np.full(nodes, np.inf)
-    columns = []
-    for _ in range(min(PIVOTS, nodes)):
+    pivots = PIVOTS if nodes <= MANY_NODES else FEW_PIVOTS
+    centred = np.empty((nodes, min(pivots, nodes)), dtype=np.float32)
+    for i in range(centred.shape[1]):
         far = _steps(links, pivot)
-        columns.append(far)
+        centred[:, i] = far**2
         nearest = np.minimum(nearest, far)
         pivot = int(np.argmax(nearest))  # next the node furthest from all pivots so far
-    square = np.column_stack(columns) ** 2
-    centred = square - square.mean(axis=0) - square.mean(axis=1, keepdims=True) + square.mean()
-    _, vectors = np.linalg.eigh(centred.T @ centred)
-    places = centred @ vectors[:, -2:][:, ::-1]
+    columns = centred.mean(axis=0, dtype=np.float64)
+    for part in row_chunks(nodes):  # in place: the squares are the largest array of a report
+        rows = centred[part].mean(axis=1, keepdims=True, dtype=np.float64)
+        centred[part] -= columns + rows - columns.mean()
+    _, vectors = np.linalg.eigh(
+        sum(centred[part].T.astype(np.float64) @ centred[part] for part in row_chunks(nodes))
+    )
+    places: Places = centred @ vectors[:, -2:][:, ::-1]
     if places.shape[1] < 2:
         places = np.column_stack([places, np.zeros(nodes)])
     spread = np.ptp(places, axis=0).max() or 1.0

@@ -74,7 +74,11 @@ def _digest(words: str) -> str:
 
 def _embedded(content: dict[str, Any]) -> str:
     """JSON in ASCII in which no string can end the script it stands in."""
-    words = json.dumps(finite(content), allow_nan=False, separators=(",", ":"))
+    form: dict[str, Any] = {"allow_nan": False, "separators": (",", ":")}
+    try:
+        words = json.dumps(content, **form)
+    except ValueError:  # an infinite number: look through all of them, which takes time
+        words = json.dumps(finite(content), **form)
     return words.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
