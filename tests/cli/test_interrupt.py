@@ -172,9 +172,9 @@ def test_fit_sigint_in_the_second_training_keeps_the_first_and_resumes(
 ) -> None:
     heavy = ("--set", "target_transform=auto")
     nodes, edges = tmp_path / "nodes.csv", tmp_path / "edges.csv"
-    rows = [f"{i},{(i * 37) % 101},{2.0 ** ((i * 53) % 14)}" for i in range(120)]
+    rows = [f"{i},{(i * 37) % 101},{2.0 ** ((i * 53) % 14)}" for i in range(260)]
     nodes.write_text("\n".join(["id,size,cost", *rows]))
-    edges.write_text("\n".join(["source,target", *(f"{i},{(i + 1) % 120}" for i in range(120))]))
+    edges.write_text("\n".join(["source,target", *(f"{i},{(i + 1) % 260}" for i in range(260))]))
     source = ("--nodes", nodes, "--edges", edges, "--target", "cost", *heavy)
     plain = tuple(str(word) for word in OPTIONS if word not in ("--dataset", "basic"))
     words = [sys.executable, "-c", PROGRAM, *plain, *map(str, source), "--out"]
