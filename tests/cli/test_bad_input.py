@@ -12,6 +12,7 @@ import errno
 import os
 import re
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -472,7 +473,8 @@ def test_a_file_that_may_not_be_read(
 @pytest.mark.parametrize("kilobytes", [150_000, 600_000, 900_000, 2_100_000])
 def test_main_small_address_space_ends_with_one_sentence(here: Path, kilobytes: int) -> None:
     """Under such limits libraries raise errors of many kinds, abort or hang while they load."""
-    command = f"ulimit -v {kilobytes}; exec {sys.executable} -m qpignn {' '.join(FIT)}"
+    words = shlex.join([sys.executable, "-m", "qpignn", *FIT])
+    command = f"ulimit -v {kilobytes}; exec {words}"
     done = subprocess.run(
         ["bash", "-c", command], cwd=here, capture_output=True, text=True, check=False, timeout=60
     )
