@@ -14,6 +14,8 @@ def test_demo_goes_all_the_way(qpignn: Callable[..., Any], tmp_path: Path) -> No
     assert 0.8 < figures["picp"] <= 1
     stations = pd.read_csv(tmp_path / "nodes.csv")
     frame = pd.read_csv(tmp_path / "intervals.csv")
+    cells = (tmp_path / "intervals.csv").read_text().splitlines()[1].split(",")[1:]
+    assert max(len(cell) for cell in cells) < 12  # no noise digits
     assert frame["id"].tolist() == stations.loc[stations["pollution"].isna(), "id"].tolist()
     assert (frame["lower"] < frame["upper"]).all()
     assert set(pd.read_csv(tmp_path / "edges.csv")["from"]) <= set(stations["id"])

@@ -35,6 +35,7 @@ def demo(
     from qpignn.data.frames import from_frames
     from qpignn.data.graph import test_nodes
     from qpignn.data.split import split_nodes
+    from qpignn.intervals import rounded_frame
     from qpignn.methods.qpignn import QpiGNN
     from qpignn.reports.content import write_report
     from qpignn.reports.results import held_out_figures
@@ -54,7 +55,7 @@ def demo(
     intervals = model.predict_interval(data)
     figures = held_out_figures(data, intervals)
     assert figures is not None
-    blank = intervals.select(data.y.isnan().numpy()).to_frame()
+    blank = rounded_frame(intervals.select(data.y.isnan().numpy()).to_frame())
     replace_file(out / "intervals.csv", to_csv(blank))
     held_out = intervals.select(test.numpy())
     drawn = _draw(held_out, data.y[test], out / "intervals.png")
