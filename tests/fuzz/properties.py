@@ -1,8 +1,9 @@
 """What holds whatever goes in, for hypothesis in ``make test`` and the fuzzer in ``make fuzz``.
 
 Either an error of ours comes out, or ordered bounds for every node asked for, infinite only on the
-side that was not asked for. Laws of a fitted model: what nodes are called, in which order edges
-stand and in which unit the target is counted changes nothing else.
+side that was not asked for, or where too few nodes are given for the level. Laws of a fitted model:
+what nodes are called, in which order edges stand and in which unit the target is counted changes
+nothing else.
 """
 
 from __future__ import annotations

@@ -124,7 +124,7 @@ def test_tensors_of_the_wrong_kind(model: Path, tensors: dict[str, Tensor | None
         ({}, {"members": 5 * 10**8}),
         ({}, {"confidence_level": [i / 10**6 for i in range(1, 10**5)]}),
     ],
-    ids=str,
+    ids=lambda values: str(values)[:40],
 )
 def test_settings_that_ask_for_all_memory(
     model: Path, field: dict[str, Any], settings: dict[str, Any]

@@ -118,19 +118,19 @@ def _warnings(fit: Fit, data: Data, asked: Any) -> list[Finding]:
     from qpignn.diagnostics.findings import Finding, graph_shift_findings, shift_findings
     from qpignn.diagnostics.shift import graph_shift, label_shift
 
-    if data is fit.data:
-        doubtful = doubts(data, given_nodes(data))
-        known = int(labelled(data).sum())
-        found = shift_findings(label_shift(data), known, data.x.shape[0] - known)
-    else:
-        doubtful = lonely_nodes(data, asked)
-        found = graph_shift_findings(graph_shift(fit.data, data, asked))
+    own = data is fit.data
+    doubtful = doubts(data, given_nodes(data)) if own else lonely_nodes(data, asked)
+    findings = [] if own else graph_shift_findings(graph_shift(fit.data, data, asked))
     if fit.data.x.shape[0] <= FEW:
-        said = ("shift", "training")  # above, and when the model was loaded
-        found += [one for one in fit.model.diagnose(fit.data).findings if one.kind not in said]
+        skipped = {"training"} if own else {"training", "shift"}  # "training": said on loading
+        diagnosis = fit.model.diagnose(fit.data)
+        findings += [one for one in diagnosis.findings if one.kind not in skipped]
     else:
         say("coverage by group is not looked at on so large a graph; see 'qpignn evaluate'")
-    warned = [one for one in found if one.severity == "warning"]
+        if own:
+            known = int(labelled(data).sum())
+            findings += shift_findings(label_shift(data), known, data.x.shape[0] - known)
+    warned = [one for one in findings if one.severity == "warning"]
     return [*(Finding("graph", "warning", text) for text in doubtful), *warned]
 
 
