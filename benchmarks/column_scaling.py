@@ -33,7 +33,7 @@ from qpignn import QpiGNN, load_dataset, metrics, split_nodes
 from qpignn.data.graph import simple_edges
 from qpignn.data.matrix import from_scipy, is_sparse, select_rows, to_csr, to_scipy
 from qpignn.data.scaling import Scaler, fit_feature_scaler
-from qpignn.data.views import View, make_view
+from qpignn.data.settings import View, make_view
 from qpignn.errors import QpignnWarning
 
 LEVEL = 0.9

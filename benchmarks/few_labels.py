@@ -1,6 +1,6 @@
 """Mean coverage of the default with few labels, by Monte Carlo.
 
-    python benchmarks/few_labels.py [--draws 100] [--labels 20 30 50 100]
+    python benchmarks/few_labels.py [--draws 100] [--labels 20 30 50 100 150 200 300]
 
 Each draw makes a graph, labels some of its nodes at random, fits ``QpiGNN`` and measures coverage
 and width on all other nodes. The same nets are calibrated in two ways: as the default does, and
@@ -25,14 +25,15 @@ import numpy.typing as npt
 import torch
 from torch_geometric.data import Data
 
-from qpignn import QpiGNN, calibration
+from qpignn import QpiGNN
+from qpignn.calibration import cross_fit
 from qpignn.errors import QpignnWarning
 from qpignn.methods import selfcalibrating
 
 Floats = npt.NDArray[np.float64]
 Edges = npt.NDArray[np.int64]
 LEVEL = 0.9
-LABELS = (20, 30, 50, 100)
+LABELS = (20, 30, 50, 100, 150, 200, 300)
 NODES = 500
 SLACK = 0.01
 
@@ -108,14 +109,14 @@ def two_fits(data: Data, given: torch.Tensor, seed: int) -> tuple[QpiGNN, QpiGNN
     original, competing = selfcalibrating.calibrate_members, []
 
     def recorded(*args: object, **settings: object) -> object:
-        with patch.object(calibration, "FEW", 0):
+        with patch.object(cross_fit, "FEW", 0):
             competing.append(original(*args, **settings)[0])
         return original(*args, **settings)
 
     with patch.object(selfcalibrating, "calibrate_members", recorded):
         model = QpiGNN(LEVEL, seed=seed).fit(data, given)
     if model.y_scaler_.name != "none":  # transforms of the target compete, too: fit again
-        with patch.object(calibration, "FEW", 0), patch.object(selfcalibrating, "FEW", 0):
+        with patch.object(cross_fit, "FEW", 0), patch.object(selfcalibrating, "FEW", 0):
             return QpiGNN(LEVEL, seed=seed).fit(data, given), model
     before = copy.copy(model)
     before.stretches_ = {LEVEL: competing[0]}

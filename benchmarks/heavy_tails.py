@@ -24,9 +24,9 @@ import torch
 from torch_geometric.data import Data
 
 from qpignn import QpiGNN, load_dataset, metrics, split_nodes
+from qpignn.data.settings import View, make_view
 from qpignn.data.sources.files import fetch
 from qpignn.data.sources.musae import files_of
-from qpignn.data.views import View, make_view
 from qpignn.errors import QpignnWarning
 
 FORMS: dict[str, dict[str, Any]] = {

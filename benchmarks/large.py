@@ -28,7 +28,7 @@ from torch_geometric.data import Data
 
 from peak import peak_so_far
 from qpignn.methods.qpignn import QpiGNN
-from qpignn.methods.seen import Seen
+from qpignn.methods.training_set import Seen
 from qpignn.training.loop import Measured
 
 ONE_NET = {"lambda_width": 0.05, "hidden": 64, "activation": "relu", "dropout": 0.0}

@@ -41,8 +41,8 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from qpignn.methods.seen import Seen
-from qpignn.nn.propagate import SparseMatrix
+from qpignn.encoders.sparse import SparseMatrix
+from qpignn.methods.training_set import Seen
 from shapes import Shape
 from steps import FAN_OUT, WIDTH, Epoch
 from timing import Run

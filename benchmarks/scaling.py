@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter
 
 from large import measured, table_head, table_row
-from qpignn.drawing import INSIDE, MISSED
+from qpignn.plotting import INSIDE, MISSED
 
 SIZES = (10_000, 100_000, 1_000_000, 2_000_000, 10_000_000, 20_000_000)
 FITS = {

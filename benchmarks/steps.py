@@ -19,10 +19,10 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import SAGEConv
 
+from qpignn.encoders.sparse import prepare
 from qpignn.methods.qpignn import QpiGNN
-from qpignn.methods.seen import Batch, Seen
-from qpignn.nn.propagate import prepare
-from qpignn.room import keep_freed_blocks
+from qpignn.methods.training_set import Batch, Seen
+from qpignn.runtime.memory import retain_freed_memory
 from qpignn.training.loop import once
 from qpignn.training.weights import FlatWeights
 from shapes import CSR, MINIBATCH, PYG, TEN, Shape, make_graph
@@ -119,7 +119,7 @@ def our_epoch(shape: Shape, *, nets: int = 1, batch_size: int | None = None) -> 
     seen = Seen(graph, y[given], torch.ones(len(given)), none, batch)
     steps = method._batch_steps(seen) if batch else once(method._measure(seen))
     epochs = count()
-    keep_freed_blocks()  # as every fit does; the rivals in this process have it, too
+    retain_freed_memory()  # as every fit does; the rivals in this process have it, too
 
     def run() -> None:
         for measured in steps(next(epochs)):

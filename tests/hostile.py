@@ -25,12 +25,12 @@ from safetensors.torch import load, save
 from torch import Tensor
 
 from qpignn import QpiGNN, example_tables, from_frames, split_nodes
-from qpignn.data.roles import TableRoles
-from qpignn.methods.fits import FILES, Fit, Origin, save_fit
-from qpignn.tensors import as_tensor
+from qpignn.data.column_roles import ColumnRoles
+from qpignn.io.tensors import bytes_to_tensor
+from qpignn.methods.bundle import FILES, Fit, Origin, save_fit
 from qpignn.training.checkpoint import _digest
 
-ROLES = TableRoles(target="pollution", id="id")
+ROLES = ColumnRoles(target="pollution", id="id")
 
 
 def make_fit(folder: Path, nodes: int = 40, **settings: Any) -> Path:
@@ -109,9 +109,9 @@ def exchange_array(folder: Path, name: str, content: bytes, **told: Any) -> None
 
 def checkpoint(path: Path, words: Any, **tensors: Tensor) -> None:
     """Write a training's checkpoint that says anything, with the right digest."""
-    every = {**tensors, "words": as_tensor(json.dumps(words).encode())}
+    every = {**tensors, "words": bytes_to_tensor(json.dumps(words).encode())}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(save({**every, "sha256": as_tensor(_digest(every))}))
+    path.write_bytes(save({**every, "sha256": bytes_to_tensor(_digest(every))}))
 
 
 @contextmanager

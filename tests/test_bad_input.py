@@ -458,7 +458,7 @@ def test_every_error_a_user_can_meet_is_on_the_list() -> None:
         "DataFileError",
         "LockedError",
         "RankError",
-    }  # tests/data/sources/test_files.py, tests/test_locks.py, tests/test_ranks.py
+    }  # tests/data/sources/test_files.py, tests/io/test_locks.py, tests/runtime/test_distributed.py
     assert {kind.__name__ for kind in ours} - elsewhere == {case.error.__name__ for _, case in ALL}
 
 

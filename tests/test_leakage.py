@@ -189,7 +189,9 @@ def test_no_published_cell_is_reached(
 
 
 def test_a_view_that_hides_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qpignn.data.views.hide_targets", lambda data, keep: Data(**data.to_dict()))
+    monkeypatch.setattr(
+        "qpignn.data.settings.hide_targets", lambda data, keep: Data(**data.to_dict())
+    )
     honest, planted = rows(CELL, cells, hidden_in(CELL), monkeypatch)
     assert planted["mpiw"] != honest["mpiw"]
 
@@ -242,7 +244,7 @@ def test_a_command_that_hides_nothing_is_found(
     qpignn: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(CLASSES, "quantile", Peeking)
-    monkeypatch.setattr("qpignn.data.views.hide_targets", lambda data, keep: data)
+    monkeypatch.setattr("qpignn.data.settings.hide_targets", lambda data, keep: data)
     kept = []
     for name, secret in (("one", 5.0), ("other", -5.0)):
         words = (*tables(tmp_path / name, secret), "--method", "quantile", "--epochs", 3)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from qpignn import names
 from qpignn.data.catalog import BENCHMARK, EXTRA
-from qpignn.data.split import ORDERS
-from qpignn.data.views import VIEWS
+from qpignn.data.settings import VIEWS
+from qpignn.data.split import SPLIT_ORDERS
 from qpignn.experiments.engines import ENGINES
 from qpignn.methods import catalog
 
@@ -13,5 +13,5 @@ def test_names_are_those_of_the_catalogs() -> None:
     assert names.METHODS == catalog.METHODS
     assert names.PREFIXES == (catalog.CONFORMAL, catalog.ENSEMBLE)
     assert (*VIEWS,) == names.VIEWS
-    assert (*ORDERS,) == names.SPLITS
+    assert (*SPLIT_ORDERS,) == names.SPLITS
     assert (*ENGINES,) == names.ENGINES

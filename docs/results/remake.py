@@ -29,7 +29,7 @@ from qpignn.experiments.cell import Cell
 from qpignn.experiments.digest import SHORT, code_digest
 from qpignn.experiments.run import run_cells
 from qpignn.experiments.store import Store
-from qpignn.files import cache_folder, replace_file, together
+from qpignn.io.files import atomic_files, cache_folder, write_atomically
 from studies import JOBS, Scale, datasets_here
 
 ROOT = Path(__file__).parent.parent.parent
@@ -149,9 +149,9 @@ def write(work: Work, store: Store, scale: Scale, into: Path) -> list[Path]:
     files = {page: text.encode()}
     files |= {into / RESULTS / name: content for name, content in measured.pictures.items()}
     changed = [path for path, content in files.items() if not _has(path, content)]
-    with together():
+    with atomic_files():
         for path in changed:
-            replace_file(path, files[path])
+            write_atomically(path, files[path])
     return changed
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from qpignn.data.catalog import BENCHMARK, why_missing
+from qpignn.data.catalog import BENCHMARK, missing_message
 from qpignn.experiments.cell import Cell, grid
 from qpignn.experiments.plan import QUICK, QUICK_SETS, Plan, make_plan
 from qpignn.methods.catalog import ALL, setting_names
@@ -142,7 +142,7 @@ Study = Comparison | PaperTable
 
 def datasets_here() -> list[str]:
     """Return the data sets of the paper that can be loaded without a download."""
-    return [name for name, entry in BENCHMARK.items() if why_missing(entry) is None]
+    return [name for name, entry in BENCHMARK.items() if missing_message(entry) is None]
 
 
 def wrapped(start: str, parts: list[str]) -> str:

@@ -11,18 +11,18 @@ __version__ = "0.1.0"
 
 if TYPE_CHECKING:
     from qpignn import metrics
+    from qpignn.data.append import join_frames
     from qpignn.data.catalog import load_dataset
     from qpignn.data.convert import convert_graph
     from qpignn.data.example import example_tables
     from qpignn.data.frames import from_frames, from_networkx
     from qpignn.data.graph import check_graph
-    from qpignn.data.growth import join_frames
     from qpignn.data.mapped import open_graph
-    from qpignn.data.order import reorder_nodes
     from qpignn.data.readers import read_graph
+    from qpignn.data.reorder import reorder_nodes
+    from qpignn.data.settings import make_view
     from qpignn.data.split import split_nodes
     from qpignn.data.storage import load_graph, save_graph
-    from qpignn.data.views import make_view
     from qpignn.diagnostics.diagnosis import diagnose
     from qpignn.errors import QpignnError
     from qpignn.intervals import Intervals
@@ -69,19 +69,19 @@ _HOMES = {
     "convert_graph": "qpignn.data.convert",
     "fit_key": "qpignn.training.checkpoint",
     "open_graph": "qpignn.data.mapped",
-    "reorder_nodes": "qpignn.data.order",
+    "reorder_nodes": "qpignn.data.reorder",
     "example_tables": "qpignn.data.example",
     "diagnose": "qpignn.diagnostics.diagnosis",
     "from_frames": "qpignn.data.frames",
     "from_networkx": "qpignn.data.frames",
-    "join_frames": "qpignn.data.growth",
+    "join_frames": "qpignn.data.append",
     "load_dataset": "qpignn.data.catalog",
     "load_graph": "qpignn.data.storage",
     "save_graph": "qpignn.data.storage",
     "load_method": "qpignn.methods.catalog",
     "make_method": "qpignn.methods.catalog",
     "QpiGNN": "qpignn.methods.qpignn",
-    "make_view": "qpignn.data.views",
+    "make_view": "qpignn.data.settings",
     "read_graph": "qpignn.data.readers",
     "split_nodes": "qpignn.data.split",
     "write_report": "qpignn.reports.content",

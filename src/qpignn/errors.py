@@ -89,7 +89,7 @@ EXTRAS = {
 """Packages that are not installed by default, and the extra that brings each."""
 
 
-def optional_package(name: str, what: str) -> Any:
+def import_optional(name: str, what: str) -> Any:
     """Import a package that is not installed by default.
 
     Args:
@@ -107,13 +107,13 @@ def optional_package(name: str, what: str) -> Any:
         ) from error
 
 
-def near_names(name: object, known: Iterable[object]) -> str:
+def similar_to(name: object, known: Iterable[object]) -> str:
     """Ask whether one of a few similar names was meant, or say nothing."""
     near = get_close_matches(str(name), [str(one) for one in known], n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
-def one_of(kind: str, name: str, known: Iterable[str]) -> str:
+def check_choice(kind: str, name: str, known: Iterable[str]) -> str:
     """Return ``name`` if it is known, else raise with the nearest valid names."""
     known = list(known)
     if not isinstance(name, str) or name not in known:
@@ -121,17 +121,17 @@ def one_of(kind: str, name: str, known: Iterable[str]) -> str:
     return name
 
 
-def known_settings(who: str, given: Iterable[str], known: Iterable[str]) -> None:
+def check_setting_names(who: str, given: Iterable[str], known: Iterable[str]) -> None:
     """Raise where a setting was given that there is not."""
     known = sorted(known)
     for name in given:
         if name not in known:
             raise SettingError(
-                f"{who} has no setting {name!r}; it has {', '.join(known)}{near_names(name, known)}"
+                f"{who} has no setting {name!r}; it has {', '.join(known)}{similar_to(name, known)}"
             )
 
 
-def real_number(name: str, value: Any, low: float = -math.inf, what: str = "a number") -> float:
+def check_number(name: str, value: Any, low: float = -math.inf, what: str = "a number") -> float:
     """Return a setting that must be a finite number, from ``low`` up, or raise."""
     right = isinstance(value, Real) and not isinstance(value, bool)
     try:
@@ -143,27 +143,27 @@ def real_number(name: str, value: Any, low: float = -math.inf, what: str = "a nu
     return number
 
 
-def truth(name: str, value: Any) -> bool:
+def check_bool(name: str, value: Any) -> bool:
     """Return a setting that must be true or false, or raise: ``"False"`` would count as true."""
     if not isinstance(value, bool | np.bool_):
         raise SettingError(f"{name}: expected true or false, got {brief(value)}")
     return bool(value)
 
 
-def not_negative(name: str, value: Any) -> float:
+def check_non_negative(name: str, value: Any) -> float:
     """Return a setting that must be a finite number from 0 up, or raise."""
-    return real_number(name, value, 0, "a number from 0 up")
+    return check_number(name, value, 0, "a number from 0 up")
 
 
-def positive(name: str, value: Any) -> float:
+def check_positive(name: str, value: Any) -> float:
     """Return a setting that must be a finite number above 0, or raise."""
-    number = not_negative(name, value)
+    number = check_non_negative(name, value)
     if number == 0:
         raise SettingError(f"{name}: expected a number above 0, got {brief(value)}")
     return number
 
 
-def whole_number(name: str, value: Any, least: int = 1, bits: int = 63) -> int:
+def check_integer(name: str, value: Any, least: int = 1, bits: int = 63) -> int:
     """Return a setting as an int from ``least`` up, of at most so many bits, or raise."""
     right = isinstance(value, Integral) and not isinstance(value, bool)
     if not (right and value >= least):
@@ -184,12 +184,12 @@ _BRIEFLY = Repr()
 _BRIEFLY.maxstring = _BRIEFLY.maxother = 60
 
 
-def count_of(number: int, what: str) -> str:
+def plural(number: int, what: str) -> str:
     """Return a number with its noun: "1 edge", "2,000 edges"."""
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
-def listed(items: Iterable[object], most: int = 5) -> str:
+def quoted(items: Iterable[object], most: int = 5) -> str:
     """First few items for an error message, and how many more there are."""
     items = list(items)
     plain = [item.item() if isinstance(item, np.generic) else item for item in items[:most]]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from qpignn.errors import ArrayError, SettingError, brief, one_of, optional_package
+from qpignn.errors import ArrayError, SettingError, brief, check_choice, import_optional
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +56,7 @@ def covers(y: Any, lower: Any, upper: Any) -> Any:
     return (lower <= y) & (y <= upper)
 
 
-def as_nodes(name: str, values: Any) -> Floats:
+def as_values(name: str, values: Any) -> Floats:
     """Return ``values`` (array, list, Series or tensor) as a float64 vector, one entry a node."""
     if hasattr(values, "detach"):  # a torch tensor, without importing torch for it
         values = values.detach().cpu().numpy()
@@ -159,7 +159,7 @@ class Intervals:
         columns = {"prediction": prediction, "lower": lower, "upper": upper}
         if epistemic is not None:
             columns["epistemic"] = epistemic
-        arrays = {name: as_nodes(name, values) for name, values in columns.items()}
+        arrays = {name: as_values(name, values) for name, values in columns.items()}
         lengths = {name: len(array) for name, array in arrays.items()}
         ids = np.arange(lengths["lower"]) if node_id is None else as_ids(node_id)
         lengths["node_id"] = len(ids)
@@ -178,7 +178,7 @@ class Intervals:
         object.__setattr__(self, "confidence_level", check_level(confidence_level))
         object.__setattr__(self, "node_id", ids)
         found = _side(arrays["lower"], arrays["upper"]) if side is None else side
-        object.__setattr__(self, "side", one_of("side", found, SIDES))
+        object.__setattr__(self, "side", check_choice("side", found, SIDES))
         object.__setattr__(self, "id_name", "id" if id_name in FRAME_COLUMNS else id_name)
 
     def __len__(self) -> int:
@@ -208,7 +208,7 @@ class Intervals:
 
     def covers(self, y: Any) -> npt.NDArray[np.bool_]:
         """Whether each target lies in its closed interval."""
-        targets = as_nodes("y", y)
+        targets = as_values("y", y)
         if len(targets) != len(self):
             raise ArrayError(f"y: expected {len(self)} targets, got {len(targets)}")
         if np.isnan(targets).any():
@@ -241,10 +241,10 @@ class Intervals:
         Returns:
             The figure, which a notebook displays and ``savefig`` writes to a file; or ``axes``.
         """
-        optional_package("matplotlib", "a picture")
-        from qpignn.drawing import band_figure, draw_band
+        import_optional("matplotlib", "a picture")
+        from qpignn.plotting import band_figure, draw_band
 
-        targets = None if y is None else as_nodes("y", y)
+        targets = None if y is None else as_values("y", y)
         if targets is not None:
             self.covers(targets)  # raises unless there is a target for every node
         if axes is None:

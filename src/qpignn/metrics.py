@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from qpignn.errors import ArrayError
-from qpignn.intervals import Floats, Intervals, as_nodes, check_level, covers
+from qpignn.intervals import Floats, Intervals, as_values, check_level, covers
 
 WIDTH_FIGURES = (
     *("mpiw", "mpiw_raw", "nmpiw", "mpe", "sharpness", "winkler", "winkler_one", "cwc"),
@@ -21,7 +21,7 @@ BOUND_FIGURES = ("mean_bound", "miss_rate", "pinball")
 
 
 def _aligned(**columns: Any) -> tuple[Floats, ...]:
-    arrays = {name: as_nodes(name, values) for name, values in columns.items()}
+    arrays = {name: as_values(name, values) for name, values in columns.items()}
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise ArrayError(f"expected columns of one length, got {lengths}")

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from qpignn.cli.ending import told
+from qpignn.cli.errors import told
 from qpignn.errors import RankError
 from qpignn.experiments.store import Store
 
@@ -296,11 +296,11 @@ def lines(text: str) -> list[str]:
     ("stage", "place"),
     [
         ("reading", "pandas.read_csv"),
-        ("looking at what was read", "qpignn.data.structure.overview"),
-        ("within the first epoch", "qpignn.nn.propagate.Operands.to"),
-        ("saving the weights", "qpignn.methods.folder.together"),
+        ("looking at what was read", "qpignn.data.structure.summarize_graph"),
+        ("within the first epoch", "qpignn.encoders.sparse.Operands.to"),
+        ("saving the weights", "qpignn.methods.serialization.together"),
         ("saving the graph", "qpignn.data.storage.replace_file"),
-        ("saving where it came from", "qpignn.methods.fits._digests"),
+        ("saving where it came from", "qpignn.methods.bundle._digests"),
     ],
 )
 def test_ctrl_c(

@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from qpignn import example_tables
 from qpignn.data.mapped import open_graph, write_graph
 from qpignn.errors import ModelFileError
-from qpignn.methods.fits import load_fit
+from qpignn.methods.bundle import load_fit
 
 Run = Callable[..., Any]
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from qpignn.methods.fits import load_fit
+from qpignn.methods.bundle import load_fit
 
 Run = Callable[..., Any]
 

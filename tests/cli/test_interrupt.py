@@ -253,6 +253,48 @@ def test_fit_sigint_within_the_first_epoch_exits_130_without_a_model(
     assert "going on at epoch 0 of training 1" in done.err
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_fit_sigint_within_a_destructor_is_not_lost(
+    monkeypatch: pytest.MonkeyPatch, qpignn: Run, tmp_path: Path
+) -> None:
+    class Destroyed:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)  # Python discards the KeyboardInterrupt
+
+    plain, done = FlatWeights.step, 0
+
+    def step(weights: FlatWeights) -> None:
+        nonlocal done
+        plain(weights)
+        done += 1
+        if done == 5:
+            Destroyed()
+
+    monkeypatch.setattr(FlatWeights, "step", step)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    ended = qpignn(*OPTIONS, "--out", tmp_path / "model", "--json")
+    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
+    assert (ended.code, json.loads(ended.out)["epochs"]) == (130, 5)
+
+
+def test_fit_sigint_does_not_replace_a_finished_model(
+    signals: Callable[[int], None], qpignn: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    assert qpignn(*OPTIONS, "--out", folder).code == 0
+    before = bounds(qpignn, folder)
+    signals(EPOCHS + 12)
+    ended = qpignn(*OPTIONS, "--seed", 1, "--out", folder, "--json")
+    assert (ended.code, json.loads(ended.out)["saved"]) == (130, False)
+    assert ended.err.splitlines()[-1] == (
+        f"interrupted: the earlier model in {folder} is unchanged; the same command with --resume "
+        f"finishes the new one"
+    )
+    assert bounds(qpignn, folder) == before
+    assert qpignn(*OPTIONS, "--seed", 1, "--out", folder, "--resume").code == 0
+    assert bounds(qpignn, folder) != before
+
+
 def test_command_interrupted_within_exec_exits_130_not_by_the_signal(tmp_path: Path) -> None:
     (tmp_path / "program.py").write_text("""
 import sys

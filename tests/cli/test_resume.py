@@ -148,7 +148,7 @@ def test_a_second_ctrl_c_leaves_the_checkpoint(
     assert qpignn(*fit(alone)).code == 0
     stop(9, KeyboardInterrupt())
     with monkeypatch.context() as during:
-        during.setattr("qpignn.methods.fits.save_fit", interrupted)
+        during.setattr("qpignn.methods.bundle.save_fit", interrupted)
         assert qpignn(*fit(twice)).code != 0
     done = qpignn(*fit(twice, "--resume"))
     assert "going on at epoch 8 of training 1" in done.err

@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from qpignn import check_graph, load_dataset
-from qpignn.data.catalog import BENCHMARK, Dataset, Size, find_dataset, why_missing
+from qpignn.data.catalog import BENCHMARK, Dataset, Size, find_dataset, missing_message
 from qpignn.errors import SettingError, UnknownNameError
 
 NAMES = [
@@ -103,8 +103,8 @@ def test_what_is_missing_is_named(
     empty = str(tmp_path_factory.mktemp("empty"))
     monkeypatch.setenv("QPIGNN_DATA_DIR", empty)
     monkeypatch.setenv("QPIGNN_CACHE_DIR", empty)
-    assert why_missing(find_dataset("basic")) is None
-    reason = why_missing(find_dataset("anaheim"))
+    assert missing_message(find_dataset("basic")) is None
+    reason = missing_message(find_dataset("anaheim"))
     assert reason is not None
     assert "Anaheim_net.tntp" in reason
     assert "QPIGNN_DATA_DIR" in reason

@@ -20,7 +20,7 @@ from torch_geometric.data import Data
 from qpignn import example_tables, read_graph
 from qpignn.data import edge_sort
 from qpignn.data.convert import convert_graph
-from qpignn.data.mapped import open_graph, read_description
+from qpignn.data.mapped import describe_graph, open_graph
 from qpignn.data.tables import TextTable, open_table
 from qpignn.errors import GraphError, QpignnError, ReadError, SettingError
 
@@ -84,7 +84,7 @@ def test_it_is_the_graph_of_the_same_files(tmp_path: Path, memory: int, directed
     roles["directed"] = directed
     told = convert_graph(*files, tmp_path / "g", memory=memory, **roles)
     assert_same(open_graph(tmp_path / "g"), read_graph(*files, **roles))
-    assert told == read_description(tmp_path / "g")
+    assert told == describe_graph(tmp_path / "g")
     assert told.directed is directed
     assert told.roles is not None
     assert told.roles["ignore"] == ["note"]

@@ -28,7 +28,7 @@ def nodes() -> pd.DataFrame:
 
 @pytest.fixture
 def edges() -> pd.DataFrame:
-    return pd.DataFrame({"a": ["x", "z"], "b": ["y", "y"], "length": [2.0, 4.0]})
+    return pd.DataFrame({"from": ["x", "z"], "to": ["y", "y"], "length": [2.0, 4.0]})
 
 
 def test_columns_find_their_roles(nodes: pd.DataFrame, edges: pd.DataFrame) -> None:
@@ -137,7 +137,7 @@ def test_big_targets_keep_their_digits() -> None:
         ({}, {"features": ["speed", "speed"]}, "each column once"),
         ({}, {"edge_weight": "w"}, "edge table lacks the column 'w'"),
         ({}, {"edge_ends": ("a",)}, "edge_ends: expected two columns, got 'a'"),
-        ({}, {"edge_ends": ("a", "c")}, "edge table lacks the column 'c'"),
+        ({}, {"edge_ends": ("from", "c")}, "edge table lacks the column 'c'"),
         ({"part": ["train", "holdout", ""]}, {"split": "part"}, "got 'holdout' at node 'y'"),
         ({"w": [1, -1, 1]}, {"node_weight": "w"}, "node_weight: expected finite numbers from 0 up"),
         (

@@ -16,9 +16,9 @@ from hostile import exchange_array
 from qpignn import example_tables, from_frames
 from qpignn.data import mapped
 from qpignn.data.graph import simple_edges
-from qpignn.data.mapped import digest_of, open_graph, read_description, write_graph
+from qpignn.data.mapped import describe_graph, graph_digest, open_graph, write_graph
 from qpignn.errors import GraphError, ReadError, SettingError
-from qpignn.locks import locked
+from qpignn.io.locks import lock_folder
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_there_and_back(stations: Data, folder: Path) -> None:
     assert got.feature_names == stations.feature_names
     assert got.coding == stations.coding
     assert got.pos_names == ["lon", "lat"]
-    assert read_description(folder).counts() == {
+    assert describe_graph(folder).counts() == {
         "nodes": 60,
         "labelled": 45,
         "edges": stations.num_edges // 2,
@@ -73,7 +73,7 @@ def test_edges_are_sorted_by_target_then_source_each_once(tmp_path: Path) -> Non
     assert got.edge_index.tolist() == [[1, 3, 2, 0], [0, 0, 1, 3]]
     assert got.edge_weight.tolist() == [4, 3, 3, 2]
     assert got.get("y") is None
-    assert read_description(tmp_path / "g").directed
+    assert describe_graph(tmp_path / "g").directed
     wanted, _ = simple_edges(edges, 4, directed=True)
     assert {*map(tuple, wanted.T.tolist())} == {*map(tuple, got.edge_index.T.tolist())}
 
@@ -203,12 +203,12 @@ def test_damaged_ids(folder: Path) -> None:
 
 
 def test_one_changed_target_is_another_graph(stations: Data, folder: Path) -> None:
-    digest = digest_of(folder)
+    digest = graph_digest(folder)
     write_graph(folder, stations)
-    assert digest_of(folder) == digest
+    assert graph_digest(folder) == digest
     stations.y[1] += 1
     write_graph(folder, stations)
-    assert digest_of(folder) != digest
+    assert graph_digest(folder) != digest
 
 
 def test_an_older_graph_is_replaced_but_nothing_else(stations: Data, folder: Path) -> None:
@@ -238,7 +238,7 @@ def test_a_folder_that_another_process_converts_into_is_refused(
     stations: Data, folder: Path
 ) -> None:
     with (
-        locked(folder, name=".qpignn.converting"),
+        lock_folder(folder, name=".qpignn.converting"),
         pytest.raises(SettingError, match="another process is converting into; wait for its end"),
     ):
         write_graph(folder, stations)

@@ -9,7 +9,7 @@ from qpignn.data import matrix
 from qpignn.data.matrix import (
     WIDE,
     all_finite,
-    by_content,
+    best_layout,
     column,
     columns,
     from_scipy,
@@ -119,13 +119,13 @@ def test_mostly_zeros_does_not_count_stored_zeros() -> None:
 def test_by_content_reads_features_of_half_precision() -> None:
     dense = random_dense(30, 100, 0.02, 0)
     for kind in (torch.float16, torch.bfloat16):
-        assert torch.equal(by_content(dense.to(kind)).to_dense(), dense.to(kind))
+        assert torch.equal(best_layout(dense.to(kind)).to_dense(), dense.to(kind))
 
 
 @pytest.mark.parametrize("share", [0.02, 0.6])
 def test_by_content_of_both_layouts_is_the_same(share: float) -> None:
     dense = random_dense(30, 100, share, 0)
-    a, b = by_content(dense), by_content(dense.to_sparse_csr())
+    a, b = best_layout(dense), best_layout(dense.to_sparse_csr())
     assert a.layout == b.layout == (torch.sparse_csr if share < 0.25 else torch.strided)
     assert torch.equal(stored_values(a), stored_values(b))
     if is_sparse(a):
@@ -138,8 +138,8 @@ def test_by_content_stays_dense_where_nonzeros_do_not_fit_memory(
 ) -> None:
     dense = random_dense(30, 100, 0.02, 0)
     monkeypatch.setattr(matrix, "free_memory", lambda: 100)
-    assert by_content(dense) is dense
-    assert is_sparse(by_content(dense.to_sparse_csr()))  # it is in memory already
+    assert best_layout(dense) is dense
+    assert is_sparse(best_layout(dense.to_sparse_csr()))  # it is in memory already
 
 
 @pytest.mark.parametrize("positions", [[1], [2, 0], range(1, 3), []])

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from qpignn import read_graph
-from qpignn.data.readers import graph_of, read_frames
+from qpignn.data.readers import graph_from_tables, read_tables
 from qpignn.data.tables import open_table
 from qpignn.errors import GraphError, ReadError
 
@@ -144,13 +144,13 @@ def test_not_there_a_folder_and_not_parquet(tmp_path: Path) -> None:
 
 
 def test_the_tables_as_they_are(files: tuple[Path, Path]) -> None:
-    tables = read_frames(*files, id="id")
+    tables = read_tables(*files, id="id")
     assert tables.nodes.columns.to_list() == ["id", "speed", "flow"]
     assert tables.nodes["id"].to_list() == ["007", "NA", "12345678901234567890123"]
     assert tables.edges is not None
     assert tables.edges.to_numpy().tolist()[0] == ["007", "NA"]
     assert (tables.directed, tables.id) == (None, "id")
-    assert read_frames(files[0], None).edges is None
+    assert read_tables(files[0], None).edges is None
 
 
 def test_text_columns_are_categories(files: tuple[Path, Path]) -> None:
@@ -198,7 +198,7 @@ def test_graphml_says_nodes_edges_and_direction(
 def test_undirected_graphml_and_its_tables(roads: nx.DiGraph, tmp_path: Path) -> None:
     nx.set_node_attributes(roads, "x", "code")
     nx.write_graphml(roads.to_undirected(), tmp_path / "g.graphml")
-    nodes, edges, directed, id = read_frames(tmp_path / "g.graphml", None, id="code")
+    nodes, edges, directed, id = read_tables(tmp_path / "g.graphml", None, id="code")
     assert nodes["code"].to_list() == ["007", "NA", "c"]
     assert nodes["code_attribute"].to_list() == ["x", "x", "x"]
     assert edges is not None
@@ -210,8 +210,8 @@ def test_undirected_graphml_and_its_tables(roads: nx.DiGraph, tmp_path: Path) ->
 
 def test_tables_become_the_graph_of_their_files(roads: nx.DiGraph, tmp_path: Path) -> None:
     nx.write_graphml(roads, tmp_path / "g.graphml")
-    tables = read_frames(tmp_path / "g.graphml", None)
-    data = graph_of(tables, target="flow", directed=False)
+    tables = read_tables(tmp_path / "g.graphml", None)
+    data = graph_from_tables(tables, target="flow", directed=False)
     assert data.edge_index.tolist() == [[0, 1], [1, 2]]
 
 

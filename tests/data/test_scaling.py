@@ -12,9 +12,9 @@ from qpignn.data.scaling import (
     TRANSFORMS,
     Scaler,
     TargetScaler,
+    count_nodes_that_differ,
     fit_feature_scaler,
     fit_target_scaler,
-    nodes_that_differ,
 )
 from qpignn.errors import ArrayError
 
@@ -34,7 +34,7 @@ def test_nodes_that_differ_by_hand(sparse: bool) -> None:
     x = torch.tensor([[1.0, 0, 5, 7, 0], [2, 0, 5, 7, 0], [3, 9, 0, 7, 0], [4, 0, 6, 7, 0]])
     x = x.to_sparse_csr() if sparse else x
     scaler = fit_feature_scaler(x, torch.tensor([True, True, False, False]))
-    assert nodes_that_differ(x, scaler) == {1: 1, 2: 2}
+    assert count_nodes_that_differ(x, scaler) == {1: 1, 2: 2}
     if sparse:
         stored, offset = scaler.transform_sparse(x, torch.float64)
         z = stored.to_dense() + (0 if offset is None else offset)

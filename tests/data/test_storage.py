@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 
 from qpignn.data.storage import load_graph, save_graph
 from qpignn.errors import ReadError
-from qpignn.tensors import packed
+from qpignn.io.tensors import pack_json
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_load_graph_with_other_names_of_coordinates_raises(
 ) -> None:
     save_graph(tmp_path, rich)
     tensors = load_file(tmp_path / "graph.safetensors")
-    save_file({**tensors, "pos.names": packed(names)}, tmp_path / "graph.safetensors")
+    save_file({**tensors, "pos.names": pack_json(names)}, tmp_path / "graph.safetensors")
     with pytest.raises(ReadError, match="pos_names: expected two names"):
         load_graph(tmp_path)
 

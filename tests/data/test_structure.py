@@ -16,7 +16,7 @@ from qpignn.data.structure import (
     degrees,
     distances,
     neighbour_gap,
-    overview,
+    summarize_graph,
 )
 
 
@@ -52,7 +52,7 @@ def test_it_agrees_with_networkx(pair: tuple[Data, nx.Graph], draws: st.DataObje
         else {}
     )
     assert list(distances(data, start)) == [far.get(i, -1) for i in range(len(known))]
-    counted = overview(data)
+    counted = summarize_graph(data)
     assert (counted.nodes, counted.edges) == (len(known), known.number_of_edges())
     assert counted.isolated == nx.number_of_isolates(known)
     assert counted.components == nx.number_connected_components(known)
@@ -87,6 +87,6 @@ def test_the_gap_to_known_neighbours_by_hand() -> None:
 
 
 def test_a_directed_graph_is_called_one() -> None:
-    counted = overview(graph_of([(0, 1), (1, 0), (1, 2)], 4, directed=True))
+    counted = summarize_graph(graph_of([(0, 1), (1, 0), (1, 2)], 4, directed=True))
     assert counted.directed
     assert (counted.edges, counted.isolated, counted.components) == (3, 1, 2)

@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from qpignn import QpiGNN, from_frames, join_frames, split_nodes, write_report
 from qpignn.data.matrix import is_sparse
 from qpignn.data.text_table import TextTable
-from qpignn.methods.fits import load_fit
+from qpignn.methods.bundle import load_fit
 
 NODES, WORDS = 60, 80
 Tables = tuple[pd.DataFrame, pd.DataFrame]

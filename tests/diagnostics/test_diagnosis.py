@@ -11,8 +11,8 @@ from torch_geometric.data import Data
 from qpignn import Conformal, QpiGNN, diagnose, from_frames, make_method, split_nodes
 from qpignn.diagnostics.diagnosis import Diagnosis
 from qpignn.errors import ArrayError, SettingError
-from qpignn.files import finite
 from qpignn.intervals import Intervals
+from qpignn.io.files import json_safe
 
 
 def blocks(groups: int = 4, size: int = 150, seed: int = 0) -> tuple[Data, np.ndarray]:
@@ -224,7 +224,7 @@ def test_it_can_be_written_as_json_and_shown_in_a_notebook() -> None:
     data, _ = blocks()
     infinite = np.full(600, np.inf)
     found = diagnose(data, Intervals(np.zeros(600), -infinite, infinite, 0.9))
-    again = json.loads(json.dumps(finite(found.to_dict()), allow_nan=False))
+    again = json.loads(json.dumps(json_safe(found.to_dict()), allow_nan=False))
     assert again["coverage"]["share"] == 1.0
     assert found._repr_html_().count("<li>") == len(found.findings)
 

@@ -98,7 +98,12 @@ def test_package_digest_counts_what_computes_and_nothing_else(tmp_path: Path) ->
     for commented in ("nn/heads.py", "experiments/cell.py"):
         (copy / commented).write_text((copy / commented).read_text() + "\n\n# a remark\n")
     assert package_digest(copy) == before
-    for computing in ("randomness.py", "experiments/published.py", "data/split.py", "nn/heads.py"):
+    for computing in (
+        "runtime/randomness.py",
+        "experiments/cell.py",
+        "data/split.py",
+        "nn/heads.py",
+    ):
         (copy / computing).write_text((copy / computing).read_text() + "\nANOTHER = 1\n")
         after = package_digest(copy)
         assert after != before

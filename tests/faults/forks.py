@@ -29,7 +29,7 @@ from qpignn.cli import main
 
 for late in (  # commands import what they need when they are called: here it is there already
     *("data.catalog", "data.convert", "data.readers", "experiments.plan", "experiments.run"),
-    *("methods.fits", "reports.content", "reports.paper", "reports.pictures"),
+    *("methods.bundle", "reports.content", "reports.paper", "reports.pictures"),
 ):
     import_module(f"qpignn.{late}")
 torch.set_num_threads(1)

@@ -17,7 +17,7 @@ import torch
 from faults.forks import exit_code
 from faults.served import CONTENT, Served
 from qpignn import QpiGNN, example_tables, from_frames
-from qpignn.cli.ending import told
+from qpignn.cli.errors import told
 from qpignn.data.mapped import open_graph
 from qpignn.data.mapped_arrays import KINDS
 from qpignn.data.sources.files import fetch, find
@@ -25,8 +25,8 @@ from qpignn.errors import QpignnError
 from qpignn.experiments.cell import Cell, grid
 from qpignn.experiments.plan import make_plan, shared_cells
 from qpignn.experiments.store import Store
+from qpignn.methods.bundle import load_fit
 from qpignn.methods.catalog import load_method
-from qpignn.methods.fits import load_fit
 from qpignn.paper import find_spec
 
 Pieces = dict[str, str]

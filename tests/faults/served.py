@@ -12,7 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 from qpignn.data.sources.files import DATA_DIR, OFFLINE, SourceFile
-from qpignn.files import CACHE_DIR
+from qpignn.io.files import CACHE_DIR
 
 CONTENT = b"".join(b"%d,%d\n" % (i, i * i) for i in range(12_000))
 BLOCKS = 20

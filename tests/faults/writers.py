@@ -26,9 +26,9 @@ import torch
 
 from faults.tally import BrokenError, Tally
 from qpignn import QpiGNN, example_tables, from_frames, split_nodes
-from qpignn.data.roles import TableRoles
+from qpignn.data.column_roles import ColumnRoles
 from qpignn.errors import QpignnError
-from qpignn.methods.fits import Fit, Origin, load_fit, save_fit
+from qpignn.methods.bundle import Fit, Origin, load_fit, save_fit
 
 WRITERS = (1, 2)
 LATEST = 0.01  # seconds by which one writer may start after the other
@@ -46,7 +46,7 @@ def make_fit(writer: int) -> Fit:
     data = split_nodes(from_frames(stations, roads, target="pollution"))
     model = QpiGNN(epochs=1, hidden=4, members=5, seed=writer).fit(data)
     data.y = torch.full_like(data.y, writer)
-    roles = TableRoles(target="pollution", id="id")
+    roles = ColumnRoles(target="pollution", id="id")
     return Fit(model, data, stations.assign(writer=writer), Origin(None, roles))
 
 

@@ -147,6 +147,7 @@ def other_unit(data: Data, targets: list[int], scale: float, shift: float, name:
     """y → a·y + b, a > 0: intervals go the same way, as long as no transform looks at zero."""
     y = torch.tensor(targets, dtype=torch.float64)[: data.x.shape[0]]
     chosen: dict[str, Any] = {"epochs": 2, "hidden": 3, "dtype": "float64"}
+    chosen |= {"y_min": None, "y_max": None}  # those found by the sign of targets do not move
     if name == "qpignn":
         chosen |= {"members": 5, "target_transform": "none", "tails": "equal"}
     found = []

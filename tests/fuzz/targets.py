@@ -25,8 +25,8 @@ from choices import Choices, spoil_file, spoil_json
 from qpignn import QpiGNN, check_graph, example_tables, from_frames, read_graph
 from qpignn.data.mapped import open_graph, write_graph
 from qpignn.errors import QpignnError
+from qpignn.methods.bundle import load_fit
 from qpignn.methods.conformal import Conformal
-from qpignn.methods.fits import load_fit
 from qpignn.training.checkpoint import checkpoints, fit_key
 
 FINE = properties.FINE

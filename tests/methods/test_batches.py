@@ -8,12 +8,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qpignn import QpiGNN, load_dataset, make_method, make_view, open_graph, ranks, split_nodes
+from qpignn import QpiGNN, load_dataset, make_method, make_view, open_graph, split_nodes
 from qpignn.data.mapped import write_graph
 from qpignn.errors import SettingError
 from qpignn.methods import batches
 from qpignn.methods.catalog import ALL
 from qpignn.metrics import picp
+from qpignn.runtime import distributed
 
 
 @given(st.integers(16, 500), st.integers(16, 500), st.integers(0, 9), st.integers(0, 3))
@@ -29,10 +30,10 @@ def test_an_epoch_deals_every_node_once_in_equal_batches(
 @pytest.mark.parametrize("several", [2, 3])
 def test_ranks_divide_the_batches_of_one(several: int, monkeypatch: pytest.MonkeyPatch) -> None:
     alone = [{*part.tolist()} for part in batches.deal(100, 40, seed=1, epoch=2)]
-    monkeypatch.setattr(ranks, "size", lambda: several)
+    monkeypatch.setattr(distributed, "world_size", lambda: several)
     shares = []
     for rank in range(several):
-        monkeypatch.setattr(ranks, "rank", lambda rank=rank: rank)
+        monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
         shares.append([{*part.tolist()} for part in batches.deal(100, 40, seed=1, epoch=2)])
     for whole, parts in zip(alone, zip(*shares, strict=True), strict=True):
         assert set.union(*parts) == whole
@@ -90,9 +91,11 @@ def test_a_graph_in_files_gives_the_numbers_of_one_in_memory(
     write_graph(tmp_path / "graph", data)
     mapped = open_graph(tmp_path / "graph")
     made: list[int] = []
-    monkeypatch.setattr("qpignn.room.free_memory", lambda: made.append(1) or 0)
-    monkeypatch.setattr("qpignn.room.SMALL", 0)  # else nothing here is large enough for a file
-    monkeypatch.setattr("qpignn.room.CHUNK", 50)
+    monkeypatch.setattr("qpignn.runtime.memory.free_memory", lambda: made.append(1) or 0)
+    monkeypatch.setattr(
+        "qpignn.runtime.memory.SMALL", 0
+    )  # else nothing here is large enough for a file
+    monkeypatch.setattr("qpignn.runtime.memory.CHUNK_ROWS", 50)
     monkeypatch.setattr("qpignn.nn.interval_net.CHUNK", 50)
     found = QpiGNN(**settings).fit(mapped).predict_interval(mapped)
     assert made

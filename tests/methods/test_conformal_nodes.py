@@ -18,8 +18,8 @@ from torch_geometric.data import Data
 from qpignn import Conformal, QpiGNN, make_method
 from qpignn.errors import ModelFileError, QpignnWarning, SettingError
 from qpignn.methods.base import Bounds
-from qpignn.methods.folder import read_folder, write_folder
 from qpignn.methods.prefit import Prefit
+from qpignn.methods.serialization import read_folder, write_folder
 
 SCORES = ("cqr", "normalised", "absolute")
 

@@ -12,7 +12,7 @@ import torch
 from torch_geometric.data import Data
 
 from qpignn import QpiGNN, load_dataset, make_view, metrics, split_nodes
-from qpignn.data.views import View
+from qpignn.data.settings import View
 from qpignn.errors import QpignnWarning, SettingError, SplitError, UnknownNameError
 
 

@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 from qpignn import Conformal, QpiGNN, load_method, make_method, split_nodes
 from qpignn.intervals import Intervals
 from qpignn.methods.catalog import METHODS
-from qpignn.nn.torch_state import pinned
+from qpignn.runtime.torch_state import torch_defaults
 
 FAST = {"correction_epochs": 5}
 SETTINGS = {"corrected": FAST, "cfgnn": FAST, "cfgnn_tuned": {**FAST, "trials": 2}}
@@ -175,12 +175,12 @@ def test_threads_under_other_default_dtype_end_with_it_restored() -> None:
     seen = []
 
     def first() -> None:
-        with pinned():
+        with torch_defaults():
             inside.set()
             go_on.wait(10)
 
     def second() -> None:
-        with pinned():
+        with torch_defaults():
             go_on.set()
             started.join(10)
             seen.append(torch.get_default_dtype())

@@ -37,7 +37,7 @@ SOURCE = ROOT / "src" / "qpignn"
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 MODULES = (
     "metrics.py",
-    "calibration.py",
+    "calibration/cross_fit.py",
     "objectives/evidential.py",
     "objectives/gaussian.py",
     "objectives/joint.py",

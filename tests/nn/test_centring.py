@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from qpignn.data.scaling import fit_feature_scaler
-from qpignn.nn.encoders import SageEncoder
-from qpignn.nn.picked import pick
-from qpignn.nn.propagate import Operands, prepare
-from qpignn.nn.sampling import Sampler
+from qpignn.encoders.picked import pick
+from qpignn.encoders.sage import SageEncoder
+from qpignn.encoders.sampling import Sampler
+from qpignn.encoders.sparse import Operands, prepare
 
 NODES, COLUMNS = 60, 9
 CLOSE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-10}
@@ -111,7 +111,7 @@ def test_prediction_in_chunks_agrees_with_explicit_centring(
     net = encoder(layers).eval()
     with torch.no_grad():
         wanted = net(explicit)
-        monkeypatch.setattr("qpignn.room.CHUNK", 7)
+        monkeypatch.setattr("qpignn.runtime.memory.CHUNK_ROWS", 7)
         found = torch.cat([*net.in_chunks(implicit)], dim=1)
     torch.testing.assert_close(found, wanted, **CLOSE)
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from qpignn.nn.encoders import SageEncoder
+from qpignn.encoders.sage import SageEncoder
+from qpignn.encoders.sparse import Operands, prepare
 from qpignn.nn.heads import BayesianHead, IntervalHead, LinearHead, QuantileHead
 from qpignn.nn.interval_net import IntervalNet, each
-from qpignn.nn.propagate import Operands, prepare
 
 HEADS: dict[str, Any] = {
     "linear": lambda draw: LinearHead(6, 2, generator=draw, members=3),
@@ -48,7 +48,7 @@ def test_in_chunks_and_by_members(
     operands = graph(sparse, part)
     with torch.no_grad():
         wanted = tensors(net(operands))
-        monkeypatch.setattr("qpignn.room.CHUNK", 7)
+        monkeypatch.setattr("qpignn.runtime.memory.CHUNK_ROWS", 7)
         monkeypatch.setattr("qpignn.nn.interval_net.CHUNK", 7)
         chunked = tensors(net(operands))
         apart = tensors(net.by_members(operands))

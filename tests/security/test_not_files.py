@@ -9,8 +9,8 @@ import pytest
 from hostile import NOT_FILES, in_time, make_fit, not_a_file
 from qpignn import QpiGNN, load_dataset, load_graph, load_method, open_graph, read_graph
 from qpignn.errors import QpignnError
-from qpignn.methods.fits import COPIES, ORIGIN, load_fit
-from qpignn.methods.folder import MODEL_FILES
+from qpignn.methods.bundle import COPIES, ORIGIN, load_fit
+from qpignn.methods.serialization import MODEL_FILES
 from qpignn.training.checkpoint import checkpoints, fit_key
 
 pytestmark = pytest.mark.parametrize("kind", NOT_FILES)

@@ -16,7 +16,7 @@ import pytest
 
 from hostile import describe
 from qpignn import QpiGNN, from_frames, split_nodes, write_report
-from qpignn.methods.fits import load_fit
+from qpignn.methods.bundle import load_fit
 
 RUN = "window.pwned=1"
 HOSTILE = [

@@ -10,10 +10,10 @@ import torch
 from torch_geometric.data import Data
 
 from qpignn import make_method
-from qpignn.data.matrix import by_content
-from qpignn.methods.seen import Seen
-from qpignn.nn.encoders import SageEncoder
-from qpignn.nn.propagate import Operands, SparseMatrix
+from qpignn.data.matrix import best_layout
+from qpignn.encoders.sage import SageEncoder
+from qpignn.encoders.sparse import Operands, SparseMatrix
+from qpignn.methods.training_set import Seen
 from qpignn.training.weights import FlatWeights
 
 
@@ -33,7 +33,7 @@ def prepared(
 ) -> tuple[Any, Seen]:
     method: Any = make_method(name, **{"dtype": "float64", "hidden": 8, "seed": 3, **settings})
     given = torch.arange(40) < 30
-    data.x = by_content(data.x)  # as a fit begins
+    data.x = best_layout(data.x)  # as a fit begins
     method._fit_scalers(data, given)
     held_out = method._held_out(data, given) & weighted
     seen = method._see(data, given, held_out)

@@ -23,7 +23,7 @@ from qpignn.cli import (
     predict,
     report,
 )
-from qpignn.cli.ending import MISTAKE, debugging, guarded
+from qpignn.cli.errors import MISTAKE, debugging, guarded
 from qpignn.cli.output import paragraphs, printable, speaks
 from qpignn.errors import QpignnWarning
 
@@ -91,7 +91,7 @@ def _warning_printer() -> Callable[..., None]:
 
 
 def main() -> None:
-    """Run the command line; :mod:`qpignn.cli.ending` says how it ends."""
+    """Run the command line; :mod:`qpignn.cli.errors` says how it ends."""
     words = sys.argv[1:]
     if "--debug" in words:  # an option of all commands: it may stand behind their names too
         words = ["--debug", *(word for word in words if word != "--debug")]

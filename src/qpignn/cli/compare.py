@@ -23,10 +23,10 @@ from qpignn.cli.output import (
     say,
     settings_of,
 )
-from qpignn.data.roles import TableRoles
-from qpignn.errors import SettingError, listed, one_of
+from qpignn.data.column_roles import ColumnRoles
+from qpignn.errors import SettingError, check_choice, quoted
 from qpignn.names import DATASETS, ENGINES, PROTOCOLS, SPLITS, VIEWS
-from qpignn.progress import progress
+from qpignn.runtime.progress import progress_bar
 
 if TYPE_CHECKING:
     from qpignn.experiments.cell import Cell
@@ -44,7 +44,7 @@ def compare(
     nodes: Annotated[Path | None, typer.Option(help="Your own node table, as in 'fit'.")] = None,
     edges: Annotated[Path | None, typer.Option(help=EDGES_HELP)] = None,
     *,
-    roles: TableRoles,
+    roles: ColumnRoles,
     methods: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "qpignn",
     seeds: Annotated[int, typer.Option(help="How many seeds (published: runs).")] = 5,
     protocol: Annotated[str, typer.Option(help="corrected or published.")] = "corrected",
@@ -138,7 +138,7 @@ def _levels(confidence: str) -> list[float]:
 
 
 def _check_sources(
-    datasets: str, nodes: Path | None, edges: Path | None, roles: TableRoles
+    datasets: str, nodes: Path | None, edges: Path | None, roles: ColumnRoles
 ) -> None:
     """Raise for sources that exclude each other and for names, files and columns not there."""
     if (nodes is None) == (not datasets):
@@ -148,17 +148,17 @@ def _check_sources(
         return
     for name in [] if datasets == "all" else names(datasets):
         if not Path(name).is_dir():
-            one_of("data set", name, DATASETS)
+            check_choice("data set", name, DATASETS)
     given = [*["edges"] * (edges is not None), *roles.given()]
     if given:
-        raise SettingError(f"expected no roles of columns with --datasets, got {listed(given)}")
+        raise SettingError(f"expected no roles of columns with --datasets, got {quoted(given)}")
 
 
 def _check_words(**words: str | None) -> None:
     """Raise for a word that its option does not know."""
     for option, word in words.items():
         if word is not None:
-            one_of(option, word, KNOWN[option])
+            check_choice(option, word, KNOWN[option])
 
 
 def _show(
@@ -178,7 +178,7 @@ def _show(
 
 def results_file(results: Path | None) -> Path:
     """Return the results file; by default the one in the user's cache."""
-    from qpignn.files import cache_folder
+    from qpignn.io.files import cache_folder
 
     results = results or cache_folder() / "results.sqlite"
     check_output(results, folder=False)
@@ -202,7 +202,7 @@ def run_shown(
     store = Store(results_file(results))
     torch.set_num_threads(1)  # as in the other processes, so that seconds compare
     try:
-        with progress("cells", len(cells)) as show:
+        with progress_bar("cells", len(cells)) as show:
             finished = count(1 + (0 if fresh else len(store.get(cells))))
             outcome = run_cells(
                 cells,
@@ -226,13 +226,13 @@ def run_shown(
 
 
 def _datasets(wanted: str) -> list[str]:
-    from qpignn.data.catalog import BENCHMARK, why_missing
+    from qpignn.data.catalog import BENCHMARK, missing_message
 
     if wanted != "all":
         return names(wanted)
     here = []
     for name, entry in BENCHMARK.items():
-        reason = why_missing(entry)
+        reason = missing_message(entry)
         if reason is None:
             here.append(name)
         else:
@@ -241,7 +241,7 @@ def _datasets(wanted: str) -> list[str]:
 
 
 @contextmanager
-def _own_graph(nodes: Path | None, edges: Path | None, roles: TableRoles) -> Iterator[str | None]:
+def _own_graph(nodes: Path | None, edges: Path | None, roles: ColumnRoles) -> Iterator[str | None]:
     """Keep the graph of the user's tables in a folder while the block runs, for all processes.
 
     The folder bears the name of the node table, which the rows carry.
@@ -270,7 +270,7 @@ def _check_table(path: Path) -> None:
 
 
 def _write_table(rows: list[dict[str, Any]], protocol: str, path: Path) -> None:
-    from qpignn.files import replace_file
+    from qpignn.io.files import write_atomically
     from qpignn.reports.comparison import WRITERS, comparison_csv, comparison_table
 
     suffix = path.suffix.lower()
@@ -279,5 +279,5 @@ def _write_table(rows: list[dict[str, Any]], protocol: str, path: Path) -> None:
         if suffix == ".csv"
         else WRITERS[suffix](comparison_table(rows, protocol))
     )
-    replace_file(path, text.encode())
+    write_atomically(path, text.encode())
     say(f"wrote {path}")

@@ -9,8 +9,8 @@ import typer
 
 from qpignn.cli.options import EDGES_HELP, check_tables, takes_tables
 from qpignn.cli.output import Json, check_output, print_json
-from qpignn.data.roles import TableRoles
-from qpignn.errors import SettingError, whole_number
+from qpignn.data.column_roles import ColumnRoles
+from qpignn.errors import SettingError, check_integer
 
 
 @takes_tables()
@@ -19,7 +19,7 @@ def convert(
     out: Annotated[Path, typer.Option(help="Folder for the graph.", metavar="DIR")],
     edges: Annotated[Path | None, typer.Option(help=EDGES_HELP)] = None,
     *,
-    roles: TableRoles,
+    roles: ColumnRoles,
     memory: Annotated[
         int, typer.Option(help="Memory to use, in MiB, beside the ids and one column.")
     ] = 1024,
@@ -33,7 +33,7 @@ def convert(
     Example: qpignn convert --nodes nodes.parquet --edges edges.parquet --target flow --out graph
     """
     check_output(out, folder=True)
-    whole_number("--memory", memory)
+    check_integer("--memory", memory)
     if roles.node_sheet or roles.edge_sheet:
         raise SettingError("--node-sheet and --edge-sheet go with Excel files, which fit reads")
     check_tables(nodes, edges, roles)

@@ -9,7 +9,7 @@ import typer
 
 from qpignn.cli.compare import run_shown
 from qpignn.cli.output import Json, check_output, names, print_json
-from qpignn.errors import SettingError, optional_package
+from qpignn.errors import SettingError, import_optional
 
 LAMBDAS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)
 # so that λ alone decides: nothing else shrinks or widens, and no early stop picks an epoch
@@ -35,7 +35,7 @@ def curve(
     if out.suffix.lower() not in (".png", ".svg"):
         raise SettingError(f"--out: expected a file ending in .png or .svg, got {out}")
     check_output(out, folder=False)
-    optional_package("matplotlib", "a picture")
+    import_optional("matplotlib", "a picture")
     from qpignn.experiments.cell import Cell, grid
     from qpignn.reports.figures import lambda_curve, save_figure
 

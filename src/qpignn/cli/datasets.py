@@ -48,11 +48,11 @@ def datasets(
 
 
 def _row(entry: Dataset) -> dict[str, Any]:
-    from qpignn.data.catalog import why_missing
+    from qpignn.data.catalog import missing_message
 
     assert entry.sizes is not None
     corrected, published = entry.sizes["corrected"], entry.sizes["published"]
-    reason = why_missing(entry)
+    reason = missing_message(entry)
     return {
         "name": entry.name,
         "origin": entry.origin,

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from qpignn.cli.output import Json, check_output, print_json, print_metrics, print_table, say
-from qpignn.csv_output import to_csv
 from qpignn.errors import SettingError
-from qpignn.files import replace_file
+from qpignn.io.csv_output import to_csv
+from qpignn.io.files import write_atomically
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -43,7 +43,7 @@ def demo(
     check_output(out, folder=True)
     stations, roads = example_tables()
     for name, table in (("nodes", stations), ("edges", roads)):
-        replace_file(out / f"{name}.csv", to_csv(table))
+        write_atomically(out / f"{name}.csv", to_csv(table))
     data = split_nodes(from_frames(stations, roads, target="pollution"), seed=seed)
     test = test_nodes(data)
     say(
@@ -56,7 +56,7 @@ def demo(
     figures = held_out_figures(data, intervals)
     assert figures is not None
     blank = rounded_frame(intervals.select(data.y.isnan().numpy()).to_frame())
-    replace_file(out / "intervals.csv", to_csv(blank))
+    write_atomically(out / "intervals.csv", to_csv(blank))
     held_out = intervals.select(test.numpy())
     drawn = _draw(held_out, data.y[test], out / "intervals.png")
     page = out / "report.html"

@@ -14,7 +14,7 @@ from qpignn.errors import ModelFileError, SettingError, SplitError
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from qpignn.methods.fits import Fit
+    from qpignn.methods.bundle import Fit
 
 NODES_HELP = "A node table with targets that became known since the fit; by default those held out."
 EDGES_HELP = "Its edge table, for another graph; without it the nodes are those of the fit."
@@ -38,7 +38,7 @@ def evaluate(
     if nodes is None and edges is not None:
         raise SettingError("--edges goes with --nodes: another graph needs both its tables")
     from qpignn.data.graph import given_nodes, test_nodes
-    from qpignn.methods.fits import load_fit
+    from qpignn.methods.bundle import load_fit
     from qpignn.metrics import summary
 
     fit = load_fit(folder)
@@ -73,7 +73,7 @@ def _labelled_since(fit: Fit, nodes: Path, edges: Path | None) -> Data:
 
     from qpignn.data.graph import given_nodes, labelled, node_ids
     from qpignn.data.ids import NodeIndex
-    from qpignn.methods.fits import read_like, with_new_labels
+    from qpignn.methods.bundle import read_like, with_new_labels
 
     if edges is None:
         return with_new_labels(fit, nodes)

@@ -22,17 +22,17 @@ from qpignn.cli.output import (
     settings_of,
     speaks,
 )
-from qpignn.data.roles import TableRoles
-from qpignn.errors import SettingError, WriteError, listed, one_of
+from qpignn.data.column_roles import ColumnRoles
+from qpignn.errors import SettingError, WriteError, check_choice, quoted
 from qpignn.names import DATASETS
 
 if TYPE_CHECKING:
     from torch import Tensor
     from torch_geometric.data import Data
 
-    from qpignn.data.readers import Frames
+    from qpignn.data.readers import GraphTables
     from qpignn.methods.base import IntervalMethod
-    from qpignn.methods.fits import Origin
+    from qpignn.methods.bundle import Origin
 
 GRAPH_HELP = "A graph written by 'qpignn convert', in place of tables; it stays where it is."
 FRACTION_HELP = "Share of labelled nodes held out for 'evaluate' and 'report' (0.2); 0 for none."
@@ -48,7 +48,7 @@ def fit(
     edges: Annotated[Path | None, typer.Option(help=EDGES_HELP)] = None,
     graph: Annotated[Path | None, typer.Option(help=GRAPH_HELP, metavar="DIR")] = None,
     *,
-    roles: TableRoles,
+    roles: ColumnRoles,
     confidence: Annotated[str, typer.Option(help="Wanted coverage, or several by commas.")] = "0.9",
     method: Annotated[str, typer.Option(help="Method by name.")] = "qpignn",
     side: Annotated[
@@ -77,7 +77,8 @@ def fit(
 
     A fit that was killed is not lost: the same command with --resume goes on where it was and ends
     with the same model. So does one that Ctrl-C interrupted (exit code 130); until then its partly
-    trained model can be used, with a warning at every use.
+    trained model can be used, with a warning at every use. It does not replace a finished model
+    that --out already holds.
 
     A graph larger than memory is converted once (qpignn convert) and then fitted with --graph.
 
@@ -95,16 +96,16 @@ def fit(
     share = _test_fraction(test_fraction, roles.split)
     # all that takes time to import comes from here on
     from qpignn.data.graph import given_nodes, test_nodes
-    from qpignn.data.mapped import read_description
-    from qpignn.data.structure import overview
-    from qpignn.data.views import hide_targets
-    from qpignn.methods.fits import Fit, save_fit
+    from qpignn.data.mapped import describe_graph
+    from qpignn.data.settings import hide_targets
+    from qpignn.data.structure import summarize_graph
+    from qpignn.methods.bundle import Fit, has_finished_fit, save_fit
 
     given_split = roles.split if graph is None else _split_of(graph)
     share = _test_fraction(test_fraction, given_split)
     model = _method(method, levels, {"seed": seed, "verbose": speaks(), **settings})
     data, tables, origin = _graph(dataset, nodes, edges, graph, roles)
-    found = asdict(overview(data)) if graph is None else read_description(graph).counts()
+    found = asdict(summarize_graph(data)) if graph is None else describe_graph(graph).counts()
     _tell_read(found, data, tables)
     data = _split(data, share, given_split, seed)
     given, judged = given_nodes(data), test_nodes(data)
@@ -117,13 +118,17 @@ def fit(
     if not speaks():
         return
     table = None if tables is None else tables.nodes
-    with _told_to_resume(kept):
-        save_fit(out, Fit(model, data, table, origin))
-    if not model.history_.interrupted:
+    interrupted = model.history_.interrupted
+    saves = not (interrupted and has_finished_fit(out))
+    if saves:
+        with _told_to_resume(kept):
+            save_fit(out, Fit(model, data, table, origin))
+    if not interrupted:
         _clear(kept)
     decided = _decided(model)
     report: dict[str, Any] = {
         "folder": str(out),
+        "saved": saves,
         "read": found,
         "decided": decided,
         "nodes": found["nodes"],
@@ -135,9 +140,12 @@ def fit(
     }
     if as_json:
         print_json(report)
-    if model.history_.interrupted:
+    if interrupted:
         raise KeyboardInterrupt(
             f"the partly trained model is in {out}; the same command with --resume finishes it"
+            if saves
+            else f"the earlier model in {out} is unchanged; the same command with --resume "
+            f"finishes the new one"
         )
     if as_json:
         return
@@ -154,7 +162,7 @@ def _check_source(
     nodes: Path | None,
     edges: Path | None,
     graph: Path | None,
-    roles: TableRoles,
+    roles: ColumnRoles,
 ) -> None:
     """Raise for sources that exclude each other, and for files and columns that are not there."""
     if [dataset, nodes, graph].count(None) != 2:
@@ -168,10 +176,10 @@ def _check_source(
     if given:
         raise SettingError(
             f"expected no roles of columns with --{'graph' if dataset is None else 'dataset'}, got "
-            f"{listed(given)}; they go with --nodes"
+            f"{quoted(given)}; they go with --nodes"
         )
     if dataset is not None:
-        one_of("data set", dataset, DATASETS)
+        check_choice("data set", dataset, DATASETS)
 
 
 def _test_fraction(wanted: float | None, split: str | None) -> float:
@@ -196,9 +204,9 @@ def _method(name: str, levels: list[float], settings: dict[str, Any]) -> Interva
 def _split_of(graph: Path) -> str | None:
     """Return what says who is held out in a converted graph, if something does."""
     from qpignn.data.graph import MASKS
-    from qpignn.data.mapped import read_description
+    from qpignn.data.mapped import describe_graph
 
-    files = read_description(graph).files
+    files = describe_graph(graph).files
     return next((name for name in MASKS if f"{name}.npy" in files), None)
 
 
@@ -207,20 +215,20 @@ def _graph(
     nodes: Path | None,
     edges: Path | None,
     graph: Path | None,
-    roles: TableRoles,
-) -> tuple[Data, Frames | None, Origin]:
+    roles: ColumnRoles,
+) -> tuple[Data, GraphTables | None, Origin]:
     """Return the graph, the tables it was read from, and where it came from."""
     from qpignn.data.catalog import load_dataset
     from qpignn.data.mapped import open_graph
-    from qpignn.data.readers import graph_of, read_frames
-    from qpignn.methods.fits import Origin
+    from qpignn.data.readers import graph_from_tables, read_tables
+    from qpignn.methods.bundle import Origin
 
     if graph is not None:
         return open_graph(graph, verbose=speaks()), None, Origin.of_mapped(graph)
     if dataset is not None:
         return load_dataset(dataset), None, Origin(dataset, None)
     assert nodes is not None
-    tables = read_frames(
+    tables = read_tables(
         nodes,
         edges,
         id=roles.id,
@@ -228,7 +236,7 @@ def _graph(
         edge_ends=roles.edge_ends,
         **roles.files(),
     )
-    data = graph_of(tables, **roles.columns())
+    data = graph_from_tables(tables, **roles.columns())
     directed = roles.directed if tables.directed is None else tables.directed
     return data, tables, Origin(None, roles.with_(id=tables.id, directed=directed))
 
@@ -243,7 +251,7 @@ def _fit_kept(
     model: IntervalMethod, data: Data, folder: Path, every: float, *, resume: bool
 ) -> None:
     """Fit, keeping checkpoints in a folder; go on with those it holds, or remove them first."""
-    from qpignn import ranks
+    from qpignn.runtime import distributed
     from qpignn.training.checkpoint import (
         checkpoints,
         clear_checkpoints,
@@ -258,11 +266,11 @@ def _fit_kept(
             f"an unfinished fit was in {folder}: starting anew (--resume would have gone on with "
             f"it)"
         )
-    with ranks.together():
-        ranks.wait()  # nobody reads what the first is still taking away
-        if ranks.size() > 1:
-            ranks.end_when_told()
-            say(f"fitting on {ranks.size()} ranks")
+    with distributed.process_group():
+        distributed.barrier()  # nobody reads what the first is still taking away
+        if distributed.world_size() > 1:
+            distributed.exit_on_sigterm()
+            say(f"fitting on {distributed.world_size()} ranks")
         with checkpoints(folder, fit_key(model, data), every, writes=speaks(), tell=say):
             model.fit(data)
 
@@ -290,7 +298,7 @@ def _told_to_resume(folder: Path) -> Iterator[None]:
         raise KeyboardInterrupt("the same command with --resume goes on") from None
 
 
-def _tell_read(found: dict[str, Any], data: Data, tables: Frames | None) -> None:
+def _tell_read(found: dict[str, Any], data: Data, tables: GraphTables | None) -> None:
     kind = "directed edges" if found["directed"] else "edges"
     more = ""
     if "components" in found:  # not counted where the graph stays on disk
@@ -314,7 +322,7 @@ def _sparse(x: Tensor) -> str:
     return f" (sparse: {100 * filled:.2g} % are not zero)"
 
 
-def _written(tables: Frames | None) -> list[str]:
+def _written(tables: GraphTables | None) -> list[str]:
     """Say what was recognised in the files without being asked for."""
     if tables is None:
         return []

@@ -1,7 +1,7 @@
 """Options that several commands share: what the columns of a user's tables are, and model settings.
 
 A command that reads tables has one parameter, ``roles``; :func:`takes_tables` gives it an option
-for every field of :class:`qpignn.data.roles.TableRoles` in that place.
+for every field of :class:`qpignn.data.column_roles.ColumnRoles` in that place.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import Annotated, Any
 import typer
 
 from qpignn.cli.output import names
-from qpignn.data.roles import TableRoles
-from qpignn.errors import SettingError, one_of
+from qpignn.data.column_roles import ColumnRoles
+from qpignn.errors import SettingError, check_choice
 from qpignn.names import METHODS, PREFIXES
 
 NODES_HELP = "Node table (.csv, .tsv, .parquet, .xlsx), or a .graphml file with nodes and edges."
@@ -63,7 +63,7 @@ ROLE_OPTIONS: dict[str, Any] = {
     "edge_sheet": Annotated[Text, typer.Option(help="Sheet of edges in an Excel workbook.")],
 }
 """The option of each field of TableRoles."""
-DEFAULTS = {field.name: field.default for field in fields(TableRoles)}
+DEFAULTS = {field.name: field.default for field in fields(ColumnRoles)}
 
 
 Command = Callable[..., None]
@@ -102,19 +102,19 @@ def _with_options(command: Command, options: dict[str, Any]) -> Command:
     return run
 
 
-def _roles(given: dict[str, Any]) -> TableRoles:
+def _roles(given: dict[str, Any]) -> ColumnRoles:
     """Return the options as roles: words with commas become several names."""
-    kinds = {field.name: str(field.type) for field in fields(TableRoles)}
+    kinds = {field.name: str(field.type) for field in fields(ColumnRoles)}
     found: dict[str, Any] = {
         name: (DEFAULTS[name] if value is None else tuple(names(value)))
         if kinds[name].startswith("tuple")
         else value
         for name, value in given.items()
     }
-    return TableRoles(**found)
+    return ColumnRoles(**found)
 
 
-def check_tables(nodes: Path, edges: Path | None, roles: TableRoles) -> None:
+def check_tables(nodes: Path, edges: Path | None, roles: ColumnRoles) -> None:
     """Raise for files and columns that are not there, before anything slow is imported.
 
     Args:
@@ -137,5 +137,5 @@ def check_method(name: str) -> str:
     plain = name
     while plain.startswith(PREFIXES):
         plain = plain.partition(":")[2]
-    one_of("method", plain, METHODS)
+    check_choice("method", plain, METHODS)
     return name

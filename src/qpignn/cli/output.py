@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from qpignn.errors import SettingError
-from qpignn.files import finite
+from qpignn.io.files import json_safe
 
 DEEPEST = 20  # levels of lists and objects in a setting
 OWN_OPTIONS = {
@@ -122,7 +122,7 @@ def _depth(value: Any) -> int:
 
 def print_json(document: Any) -> None:
     """Print one JSON document."""
-    typer.echo(json.dumps(finite(document), indent=2, ensure_ascii=False, allow_nan=False))
+    typer.echo(json.dumps(json_safe(document), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

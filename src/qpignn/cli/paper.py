@@ -10,7 +10,7 @@ import typer
 
 from qpignn.cli.compare import ENGINE_HELP, results_file, run_shown
 from qpignn.cli.output import Json, check_output, print_json, print_table, say
-from qpignn.errors import SettingError, one_of, optional_package
+from qpignn.errors import SettingError, check_choice, import_optional
 
 if TYPE_CHECKING:
     from qpignn.experiments.plan import Plan
@@ -79,7 +79,7 @@ def run(
     Example: qpignn paper run robustness --jobs 2
     """
     check_output(out, folder=True)
-    optional_package("matplotlib", "a figure of the paper")
+    import_optional("matplotlib", "a figure of the paper")
     from qpignn.experiments.plan import shared_cells
 
     plans = _plans(name, protocol, seeds, quick=quick)
@@ -111,7 +111,7 @@ def show(
     from qpignn.reports.paper import difference_table, frame_of, make_table
     from qpignn.reports.render import FORMATS
 
-    write = FORMATS[one_of("format", form, FORMATS)]
+    write = FORMATS[check_choice("format", form, FORMATS)]
     if name == "all":
         raise SettingError("show: expected one table or figure, got all; see qpignn paper list")
     (plan,) = _plans(name, protocol, seeds, quick=quick, everywhere=not quick)
@@ -150,7 +150,7 @@ def _rows(plans: Sequence[Plan], results: Path | None) -> dict[str, dict[str, An
 
 
 def _write(plans: Sequence[Plan], rows: dict[str, dict[str, Any]], out: Path) -> list[Path]:
-    from qpignn.files import replace_file, together
+    from qpignn.io.files import atomic_files, write_atomically
     from qpignn.reports.figures import save_figure
     from qpignn.reports.paper import difference_table, frame_of, make_table
     from qpignn.reports.pictures import draw
@@ -166,11 +166,11 @@ def _write(plans: Sequence[Plan], rows: dict[str, dict[str, Any]], out: Path) ->
         tables = {start: make_table(plan, frame)}
         if plan.spec.facts:
             tables[f"{start}.against-paper"] = difference_table(plan, frame)
-        with together():
+        with atomic_files():
             for stem, table in tables.items():
                 for form, suffix in (("md", "md"), ("latex", "tex"), ("json", "json")):
                     written.append(out / f"{stem}.{suffix}")
-                    replace_file(written[-1], FORMATS[form](table).encode())
+                    write_atomically(written[-1], FORMATS[form](table).encode())
             for suffix in ("png", "svg") if plan.spec.picture else ():
                 written.append(out / f"{start}.{suffix}")
                 save_figure(draw(plan, frame), written[-1])

@@ -9,16 +9,16 @@ import typer
 
 from qpignn.cli.output import Json, check_output, print_json, say
 from qpignn.cli.report import Folder, Level, print_findings
-from qpignn.csv_output import is_formula, to_csv
-from qpignn.errors import SettingError, listed
-from qpignn.files import replace_file
+from qpignn.errors import SettingError, quoted
+from qpignn.io.csv_output import is_formula, to_csv
+from qpignn.io.files import write_atomically
 
 if TYPE_CHECKING:
     import pandas as pd
     from torch_geometric.data import Data
 
     from qpignn.diagnostics.findings import Finding
-    from qpignn.methods.fits import Fit
+    from qpignn.methods.bundle import Fit
 
 ENDINGS = (".csv", ".parquet", ".xlsx")
 FEW = 200_000  # nodes up to which coverage by group is computed before predicting
@@ -74,7 +74,7 @@ def predict(
     if all_levels and (parts or confidence is not None):
         raise SettingError("--all-levels excludes --parts and --confidence, which are of one level")
     check_output(out, folder=False)
-    from qpignn.methods.fits import load_fit, read_like
+    from qpignn.methods.bundle import load_fit, read_like
 
     fit = load_fit(folder)
     data = fit.data if nodes is None else read_like(fit, nodes, edges, join=join)
@@ -88,7 +88,7 @@ def predict(
     frame = _all_levels(fit, data, asked) if all_levels else intervals.to_frame(parts=parts)
     if out.suffix.lower() == ".csv" and not spreadsheet:
         _mention_formulas(frame)
-    replace_file(out, _written(frame, out, spreadsheet))
+    write_atomically(out, _written(frame, out, spreadsheet))
     say(f"wrote {len(frame):,} intervals to {out}")
     if as_json:
         level = fit.model.levels_ if all_levels else intervals.confidence_level
@@ -113,13 +113,13 @@ def _warnings(fit: Fit, data: Data, asked: Any) -> list[Finding]:
         data: the graph to predict on: the fit's own, another one, or the fit's with new nodes.
         asked: boolean, the nodes that get an interval.
     """
-    from qpignn.data.doubts import doubts, lonely_nodes
     from qpignn.data.graph import given_nodes, labelled
+    from qpignn.data.warnings import data_warnings, isolation_warnings
     from qpignn.diagnostics.findings import Finding, graph_shift_findings, shift_findings
     from qpignn.diagnostics.shift import graph_shift, label_shift
 
     own = data is fit.data
-    doubtful = doubts(data, given_nodes(data)) if own else lonely_nodes(data, asked)
+    doubtful = data_warnings(data, given_nodes(data)) if own else isolation_warnings(data, asked)
     findings = [] if own else graph_shift_findings(graph_shift(fit.data, data, asked))
     if fit.data.x.shape[0] <= FEW:
         skipped = {"training"} if own else {"training", "shift"}  # "training": said on loading
@@ -152,7 +152,7 @@ def _mention_formulas(frame: pd.DataFrame) -> None:
     found = [id for id in frame.iloc[:, 0] if is_formula(id)]
     if found:
         say(
-            f"{len(found):,} ids look like formulas to a spreadsheet ({listed(found, 3)}); use "
+            f"{len(found):,} ids look like formulas to a spreadsheet ({quoted(found, 3)}); use "
             f"--spreadsheet if one is to open the table"
         )
 

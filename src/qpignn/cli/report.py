@@ -16,11 +16,11 @@ from qpignn.cli.output import (
     printable,
     say,
 )
-from qpignn.errors import SettingError, listed
+from qpignn.errors import SettingError, quoted
 
 if TYPE_CHECKING:
     from qpignn.diagnostics.findings import Finding
-    from qpignn.methods.fits import Fit
+    from qpignn.methods.bundle import Fit
 
 Level = Annotated[
     float | None, typer.Option(help="Which of the fitted levels; default the highest.")
@@ -48,7 +48,7 @@ def report(
 
     Example: qpignn report model --by region --open
     """
-    from qpignn.methods.fits import PAGE, load_fit
+    from qpignn.methods.bundle import PAGE, load_fit
     from qpignn.reports.content import write_report
 
     path = folder / PAGE if out is None else out
@@ -97,7 +97,7 @@ def _columns(fit: Fit, wanted: list[str]) -> dict[str, Any] | list[str]:
     missing = [name for name in wanted if name not in fit.table]
     if missing:
         raise SettingError(
-            f"--by: expected columns of the node table, got {listed(missing)}; it has "
-            f"{listed(fit.table.columns, 12)}"
+            f"--by: expected columns of the node table, got {quoted(missing)}; it has "
+            f"{quoted(fit.table.columns, 12)}"
         )
     return {name: fit.table[name].to_numpy() for name in wanted}

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from qpignn.data.matrix import stored_values
 from qpignn.data.sources import county, musae, synthetic, transport
 from qpignn.data.sources.files import DATA_DIR, SourceFile, find, identity
-from qpignn.errors import SettingError, one_of
+from qpignn.errors import SettingError, check_choice
 from qpignn.names import PROTOCOLS
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ EXTRA = {
 
 def find_dataset(name: str) -> Dataset:
     """Return the catalog's entry, or raise with the nearest names."""
-    return (BENCHMARK | EXTRA)[one_of("data set", name, [*BENCHMARK, *EXTRA])]
+    return (BENCHMARK | EXTRA)[check_choice("data set", name, [*BENCHMARK, *EXTRA])]
 
 
 def load_dataset(name: str, protocol: str = "corrected", **options: Any) -> Data:
@@ -197,7 +197,7 @@ def load_dataset(name: str, protocol: str = "corrected", **options: Any) -> Data
             ``draw`` and ``nodes`` (synthetic).
     """
     entry = find_dataset(name)
-    one_of("protocol", protocol, PROTOCOLS)
+    check_choice("protocol", protocol, PROTOCOLS)
     known = inspect.signature(entry.loader).parameters
     for option in options:
         if option not in known:
@@ -207,7 +207,7 @@ def load_dataset(name: str, protocol: str = "corrected", **options: Any) -> Data
     return data
 
 
-def why_missing(entry: Dataset) -> str | None:
+def missing_message(entry: Dataset) -> str | None:
     """Return in words why a data set cannot be loaded here without a download, or None."""
     missing = entry.missing()
     if not missing:

@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from qpignn.data.column_roles import ColumnRoles
+from qpignn.data.columns import several
 from qpignn.data.convert_edges import convert_edges, edge_table
 from qpignn.data.convert_nodes import by_columns, convert_nodes, node_table, read_ids
 from qpignn.data.edge_sort import write_edges
 from qpignn.data.ids import NodeIndex
-from qpignn.data.mapped import Description, finish, unfinished
-from qpignn.data.roles import TableRoles
+from qpignn.data.mapped import GraphDescription, finish, unfinished
 from qpignn.data.tables import check_header
-from qpignn.data.values import several
-from qpignn.errors import ReadError, whole_number
-from qpignn.files import as_path
+from qpignn.errors import ReadError, check_integer
+from qpignn.io.files import check_path
 
 
 def convert_graph(
@@ -46,7 +46,7 @@ def convert_graph(
     thousands: str | None = None,
     memory: int = 1 << 30,
     verbose: bool = False,
-) -> Description:
+) -> GraphDescription:
     """Turn node and edge files into a folder for :func:`qpignn.data.mapped.open_graph`.
 
     An older graph in the folder stays until the new one is complete, and is then exchanged, so
@@ -67,9 +67,9 @@ def convert_graph(
         ReadError, GraphError: as :func:`qpignn.read_graph`. Where edges are at fault, the first
             piece of the file with a fault is told of, by its rows in the file.
     """
-    whole_number("memory", memory)
-    folder = as_path("folder", folder)
-    roles = TableRoles(
+    check_integer("memory", memory)
+    folder = check_path("folder", folder)
+    roles = ColumnRoles(
         target=target,
         id=id,
         features=None if features is None else _names("features", features),
@@ -120,7 +120,7 @@ def _names(option: str, columns: Any) -> tuple[str, ...]:
 
 
 def _refuse_graphml(file: str | Path | None) -> None:
-    if file is not None and ".graphml" in as_path("file", file).name.lower():
+    if file is not None and ".graphml" in check_path("file", file).name.lower():
         raise ReadError(
             f"{file}: expected tables (.csv, .tsv, .parquet), got GraphML, which cannot be read in "
             f"pieces; read it whole (read_graph, qpignn fit --nodes) or save it as tables"

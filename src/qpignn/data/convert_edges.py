@@ -9,6 +9,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
+from qpignn.data.column_roles import ColumnRoles
+from qpignn.data.columns import require_columns
 from qpignn.data.edge_sort import Block, heaped_edges, sorted_edges, write_edges
 from qpignn.data.edge_table import (
     edge_weights,
@@ -19,12 +21,10 @@ from qpignn.data.edge_table import (
 )
 from qpignn.data.ids import NodeIndex
 from qpignn.data.parquet_table import ParquetTable
-from qpignn.data.roles import TableRoles
 from qpignn.data.table_file import piece_rows
 from qpignn.data.tables import in_pieces, open_edges
 from qpignn.data.text_table import TextTable
-from qpignn.data.values import need_columns
-from qpignn.progress import progress
+from qpignn.runtime.progress import progress_bar
 
 FIRST_ROWS = 1000  # looked at to tell which columns are the ends
 
@@ -33,15 +33,15 @@ class EdgeTable(NamedTuple):
     """A table of edges, and the roles of its columns."""
 
     table: TextTable | ParquetTable
-    roles: TableRoles
+    roles: ColumnRoles
 
 
-def edge_table(path: str | Path, roles: TableRoles) -> EdgeTable:
+def edge_table(path: str | Path, roles: ColumnRoles) -> EdgeTable:
     """Look at an edge table's header and first rows; columns that are not there raise."""
     form = {name: getattr(roles, name) for name in ("encoding", "decimal", "thousands")}
     table = in_pieces(open_edges(path, roles.edge_ends, **form))
     header = pd.DataFrame(columns=table.columns)
-    need_columns("edge", header, [] if roles.edge_weight is None else [roles.edge_weight])
+    require_columns("edge", header, [] if roles.edge_weight is None else [roles.edge_weight])
     if roles.edge_ends is not None or len(table.columns) < 2:
         end_columns(header, roles.edge_ends)
     return EdgeTable(table, roles)
@@ -59,9 +59,9 @@ def convert_edges(
     weighted, directed = edges.roles.edge_weight is not None, edges.roles.directed
     first = next(edges.table.pieces(FIRST_ROWS, edges.table.columns, memory=memory), None)
     first = pd.DataFrame(columns=edges.table.columns) if first is None else first
-    ends = end_columns(first, edges.roles.edge_ends, ids)
+    ends = end_columns(first, edges.roles.edge_ends)
     seen = Counter[str]()
-    with progress("reading edges", most, shown=verbose) as show:
+    with progress_bar("reading edges", most, shown=verbose) as show:
         heaps = heaped_edges(
             _blocks(edges, ends, ids, memory=memory, seen=seen, done=lambda rows: show(rows, "")),
             len(ids.ids),
@@ -70,7 +70,7 @@ def convert_edges(
             expected=most if directed else 2 * most,
             memory=memory,
         )
-    with progress("sorting edges", sum(heap.size for heap in heaps), shown=verbose) as show:
+    with progress_bar("sorting edges", sum(heap.size for heap in heaps), shown=verbose) as show:
         found = sorted_edges(heaps, len(ids.ids), room, memory=memory)
         kept = write_edges(room, found, weighted=weighted, told=lambda done: show(done, ""))
     # undirected edges may be listed both ways: once sorted, that looks like a repetition

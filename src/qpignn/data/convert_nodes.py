@@ -1,7 +1,7 @@
 """A node table larger than memory becomes arrays: features row by row, all else column by column.
 
-The rules are those of tables in memory, :func:`qpignn.from_frames` and :class:`Coding`; here is
-only how they are fed.
+The rules are those of tables in memory, :func:`qpignn.from_frames` and :class:`FeatureEncoder`;
+here is only how they are fed.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import pandas as pd
 
-from qpignn.data.coding import NUMBER, Coding
+from qpignn.data.column_roles import ColumnRoles
+from qpignn.data.encoding import NUMBER, FeatureEncoder
 from qpignn.data.frames import COORDINATES, compact, from_frames, id_index, warn_of_zeros
 from qpignn.data.graph import MASKS
 from qpignn.data.ids import check_ids
 from qpignn.data.mapped import write_ids
 from qpignn.data.mapped_arrays import array_file
 from qpignn.data.parquet_table import ParquetTable
-from qpignn.data.roles import TableRoles
 from qpignn.data.table_file import piece_rows
 from qpignn.data.tables import in_pieces, open_nodes
 from qpignn.data.text_table import TextTable
 from qpignn.errors import GraphError
-from qpignn.progress import progress
+from qpignn.runtime.progress import progress_bar
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -44,7 +44,7 @@ class NodeTable(NamedTuple):
     """A table of nodes, the roles of its columns, and those that are features."""
 
     table: TextTable | ParquetTable
-    roles: TableRoles
+    roles: ColumnRoles
     features: list[str]
 
 
@@ -61,7 +61,7 @@ class _OneByOne:
         return column
 
 
-def node_table(path: str | Path, roles: TableRoles) -> NodeTable:
+def node_table(path: str | Path, roles: ColumnRoles) -> NodeTable:
     """Look at a node table's header; roles that do not fit it raise."""
     form = {name: getattr(roles, name) for name in ("encoding", "decimal", "thousands")}
     found, id = open_nodes(path, roles.id, text=roles.categorical, **form)
@@ -85,7 +85,7 @@ def by_columns(nodes: NodeTable, room: Path, *, memory: int, verbose: bool) -> P
     needed |= {getattr(nodes.roles, role) for role in ("id", "target", "node_weight", "split")}
     columns = [name for name in table.columns if name in needed]
     rows = piece_rows(memory, len(table.columns))
-    with progress("reading nodes", 2 * table.most_rows(), shown=verbose) as show:
+    with progress_bar("reading nodes", 2 * table.most_rows(), shown=verbose) as show:
         return table.as_parquet(
             room / "nodes", rows, columns, lambda done: show(done, ""), memory=memory
         )
@@ -109,7 +109,7 @@ def convert_nodes(
     *,
     memory: int,
     verbose: bool,
-) -> tuple[Coding, list[str] | None]:
+) -> tuple[FeatureEncoder, list[str] | None]:
     """Write everything that is known of nodes.
 
     Returns:
@@ -133,9 +133,9 @@ def _write_features(
     *,
     memory: int,
     verbose: bool,
-) -> Coding:
+) -> FeatureEncoder:
     source = _OneByOne(table)
-    coding = Coding.learn(
+    coding = FeatureEncoder.learn(
         cast(pd.DataFrame, source),
         nodes.features,
         ids,
@@ -150,7 +150,7 @@ def _write_features(
     done = 0
     with (
         array_file(room / "x.npy", kind, (len(ids), width)) as file,
-        progress("writing features", len(ids), shown=verbose) as show,
+        progress_bar("writing features", len(ids), shown=verbose) as show,
     ):
         for piece in table.pieces(rows, nodes.features, memory=memory):
             for name in nodes.features:  # integers are floats where another piece has blanks
@@ -163,11 +163,11 @@ def _write_features(
     return coding
 
 
-def _needs_float64(source: _OneByOne, coding: Coding, ids: pd.Index) -> bool:
+def _needs_float64(source: _OneByOne, coding: FeatureEncoder, ids: pd.Index) -> bool:
     """Whether some column would lose digits in float32 that tell nodes apart."""
     for column in coding.columns:
         if column.kind == NUMBER:
-            alone = Coding((column,), coding.missing)
+            alone = FeatureEncoder((column,), coding.missing)
             x = alone.encode(pd.DataFrame({column.name: source[column.name]}), ids)
             if compact(x).element_size() == 8:
                 return True

@@ -12,9 +12,9 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from qpignn.data.columns import LARGEST_WEIGHT, numbers, require_columns, several
 from qpignn.data.ids import NodeIndex, known_ends
-from qpignn.data.values import LARGEST_WEIGHT, need_columns, numbers, several
-from qpignn.errors import GraphError, QpignnWarning, count_of, listed
+from qpignn.errors import GraphError, QpignnWarning, plural, quoted
 
 
 def edge_ends_and_weights(
@@ -28,8 +28,8 @@ def edge_ends_and_weights(
     """Return the positions of an edge table's ends among the nodes, (2, edges), and its weights."""
     if edges is None:
         return torch.empty((2, 0), dtype=torch.long), None
-    ends = end_columns(edges, ends, ids)
-    need_columns("edge", edges, [weight] if weight is not None else [])
+    ends = end_columns(edges, ends)
+    require_columns("edge", edges, [weight] if weight is not None else [])
     positions = np.stack([end_positions(edges[end], ids, among=among) for end in ends])
     if bool((positions[0] == positions[1]).all()):
         refuse_loops(len(edges), ends)
@@ -42,7 +42,7 @@ def refuse_loops(edges: int, ends: tuple[str, str]) -> None:
     if edges:
         raise GraphError(
             f"expected edges between different nodes, got {edges} that all join a node to "
-            f"itself; are {listed(ends)} the columns of the two ends (edge_ends=...)?"
+            f"itself; are {quoted(ends)} the columns of the two ends (edge_ends=...)?"
         )
 
 
@@ -69,10 +69,10 @@ def warn_of_counts(left_out: int, again: int, *, weighted: bool) -> None:
     """Warn of so many self-loops that were left out and repeated edges that were merged."""
     found = []
     if left_out:
-        found.append(f"{count_of(left_out, 'self-loop')} left out")
+        found.append(f"{plural(left_out, 'self-loop')} left out")
     if again:
         merged = "merged, weights averaged" if weighted else "merged"
-        found.append(f"{count_of(again, 'repeated edge')} {merged}")
+        found.append(f"{plural(again, 'repeated edge')} {merged}")
     if found:
         warnings.warn(
             f"the edge table: {' and '.join(found)}; if they mean something, say it in a feature "
@@ -93,71 +93,56 @@ def edge_weights(column: pd.Series[Any], *, before: int = 0) -> npt.NDArray[np.f
         first = int(wrong[0])
         raise GraphError(
             f"{what}: expected finite numbers from 0 up to {LARGEST_WEIGHT:g}, got "
-            f"{listed([column.iloc[first]])} in edge row {rows[first]}; correct them, divide all "
+            f"{quoted([column.iloc[first]])} in edge row {rows[first]}; correct them, divide all "
             f"weights by the largest (only their ratios matter), or leave the weights out"
         )
     return weights
 
 
-def end_columns(
-    edges: pd.DataFrame, ends: Sequence[str] | None, ids: NodeIndex | None = None
-) -> tuple[Any, Any]:
+def end_columns(edges: pd.DataFrame, ends: Sequence[str] | None) -> tuple[Any, Any]:
     """Return the names of an edge table's two id columns.
 
     Args:
         edges: the edge table, or some of its first rows.
         ends: the columns the user named, if any; else those that are called from and to or the
             like, else the first two, with a warning.
-        ids: the node ids, to tell whether other columns hold some too.
 
     Raises:
         GraphError: if a column is missing, or if the first two of several columns would be taken
-            although one of them looks like a column of edge ids: it has another value in every
-            row, and either a later column holds node ids or, in the first column, the values are
-            consecutive whole numbers.
+            although one of them has another value in every row, as a column of edge ids has.
     """
-    need_columns("edge", edges, [])
+    require_columns("edge", edges, [])
     if ends is None:
         if edges.shape[1] < 2:
             raise GraphError(
                 f"the edge table: expected two columns of node ids, got "
-                f"{listed(edges.columns) or 'no column'}"
+                f"{quoted(edges.columns) or 'no column'}"
             )
-        return known_ends([*edges.columns]) or _first_two(edges, ids)
+        return known_ends([*edges.columns]) or _first_two(edges)
     named = several("edge_ends", ends)
     if len(named) != 2:
-        raise GraphError(f"edge_ends: expected two columns, got {listed(named)}")
-    need_columns("edge", edges, named)
+        raise GraphError(f"edge_ends: expected two columns, got {quoted(named)}")
+    require_columns("edge", edges, named)
     return named[0], named[1]
 
 
-def _first_two(edges: pd.DataFrame, ids: NodeIndex | None) -> tuple[Any, Any]:
+def _first_two(edges: pd.DataFrame) -> tuple[Any, Any]:
     first, second, *others = edges.columns
     advice = "name the columns of the two ends with edge_ends=... (--edge-ends FROM,TO)"
-    if ids is not None and others and len(edges) > 1:
-        unique = [name for name in (first, second) if edges[name].is_unique]
-        also = [name for name in others if (ids.positions(edges[name]) >= 0).all()]
-        if unique and (also or (unique[0] == first and _is_numbering(edges[first]))):
-            too = f" and {listed(also[:1])} holds node ids too" if also else ""
-            raise GraphError(
-                f"the edge table: expected columns called from and to or the like, got "
-                f"{listed(edges.columns, 12)}; {listed(unique[:1])} has another value in every "
-                f"row, as a column of edge ids has{too}: {advice}"
-            )
+    unique = [name for name in (first, second) if edges[name].is_unique]
+    if others and len(edges) > 1 and unique:
+        raise GraphError(
+            f"the edge table: expected columns called from and to or the like, got "
+            f"{quoted(edges.columns, 12)}; {quoted(unique[:1])} has another value in every row, as "
+            f"a column of edge ids has: {advice}"
+        )
     warnings.warn(
         f"the edge table: no columns are called from and to or the like, so the first two, "
-        f"{listed([first, second])}, are taken as the ends of edges; if they are not, {advice}",
+        f"{quoted([first, second])}, are taken as the ends of edges; if they are not, {advice}",
         QpignnWarning,
         stacklevel=5,
     )
     return first, second
-
-
-def _is_numbering(column: pd.Series[Any]) -> bool:
-    """Whether a column of different values counts rows: consecutive whole numbers in any order."""
-    counted = pd.to_numeric(column, errors="coerce")  # files' columns of ids may be read as text
-    whole = bool((counted % 1 == 0).all())  # false for NaN
-    return whole and float(counted.max() - counted.min()) == len(column) - 1
 
 
 def end_positions(
@@ -169,13 +154,13 @@ def end_positions(
     named = pd.Index(end, tupleize_cols=False)
     if named.hasnans:
         rows = np.flatnonzero(named.isna()) + before + 1
-        raise GraphError(f"edge column {end.name!r}: got blank ids in edge rows {listed(rows)}")
+        raise GraphError(f"edge column {end.name!r}: got blank ids in edge rows {quoted(rows)}")
     positions = ids.positions(named)
     unknown = np.flatnonzero(positions < 0)
     if len(unknown):
         lacking = named[unknown].unique()
         raise GraphError(
-            f"edge column {end.name!r} names nodes that {among} lacks: {listed(lacking)}, first in "
+            f"edge column {end.name!r} names nodes that {among} lacks: {quoted(lacking)}, first in "
             f"edge row {before + int(unknown[0]) + 1}{ids.explain(lacking)}"
         )
     return positions

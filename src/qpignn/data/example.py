@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from scipy.spatial import cKDTree
 
-from qpignn.errors import whole_number
+from qpignn.errors import check_integer
 
 TOWNS, NEIGHBOURS = 7, 4
 KINDS = {"rural": (0.0, 1.0), "suburban": (3.0, 1.5), "urban": (6.0, 2.0), "industrial": (9.0, 4.0)}
@@ -28,7 +28,7 @@ def example_tables(nodes: int = 800, seed: int = 0) -> tuple[pd.DataFrame, pd.Da
         >>> int(stations["pollution"].isna().sum())
         25
     """
-    whole_number("nodes", nodes, 20)
+    check_integer("nodes", nodes, 20)
     rng = np.random.default_rng(seed)
     towns = rng.uniform([6.2, 46.2], [11.8, 49.8], (TOWNS, 2))
     close = rng.uniform(size=nodes) < 0.6

@@ -17,8 +17,8 @@ import pandas as pd
 
 from qpignn.data.bounded import BLOCK, BoundedReader, Price
 from qpignn.data.table_file import BYTES_A_CELL, named_errors
-from qpignn.errors import ReadError, SettingError, listed, optional_package
-from qpignn.room import free_memory
+from qpignn.errors import ReadError, SettingError, import_optional, quoted
+from qpignn.runtime.memory import free_memory
 
 EXCEL = (".xlsx", ".xlsm")
 BROKEN = (
@@ -59,7 +59,7 @@ class ExcelTable:
         Raises:
             ReadError: if there is no such sheet, no header row, or too little memory.
         """
-        openpyxl = optional_package("openpyxl", "an Excel file")
+        openpyxl = import_optional("openpyxl", "an Excel file")
         with named_errors(path):
             _check_size(path)
             try:
@@ -125,7 +125,7 @@ def _sheet(names: list[str], wanted: str | None, kind: str) -> str:
     option = f"{kind}_sheet=... (--{kind}-sheet)"
     if wanted is not None:
         if wanted not in names:
-            raise ReadError(f"expected a sheet called {wanted!r}, got {listed(names, 12)}")
+            raise ReadError(f"expected a sheet called {wanted!r}, got {quoted(names, 12)}")
         return wanted
     if not names:
         raise ReadError("expected a workbook with a sheet, got none")
@@ -135,7 +135,7 @@ def _sheet(names: list[str], wanted: str | None, kind: str) -> str:
     if len(names) > 1:
         raise ReadError(
             f"expected a workbook with one sheet, or one called {kind}s, got "
-            f"{listed(names, 12)}; name the sheet with {option}"
+            f"{quoted(names, 12)}; name the sheet with {option}"
         )
     return names[0]
 
@@ -147,7 +147,7 @@ def _frame(rows: list[list[Any]], sheet: str) -> pd.DataFrame:
     if len(rows[0]) < width and sum(cell is not None for cell in rows[0]) <= 1:
         raise ReadError(
             f"sheet {sheet!r}: expected column names in the first row, got "
-            f"{listed(rows[0][:1])} above rows of {width} columns: it looks like a title; delete "
+            f"{quoted(rows[0][:1])} above rows of {width} columns: it looks like a title; delete "
             f"the rows above the column names"
         )
     names = ["" if cell is None else str(cell).strip() for cell in rows[0][:width]]
@@ -160,7 +160,7 @@ def _frame(rows: list[list[Any]], sheet: str) -> pd.DataFrame:
     again = sorted(name for name, count in Counter(names).items() if count > 1)
     if again:
         raise ReadError(
-            f"sheet {sheet!r}: expected each column once, got repeated: {listed(again)}"
+            f"sheet {sheet!r}: expected each column once, got repeated: {quoted(again)}"
         )
     body = [[*row[:width], *[None] * (width - len(row))] for row in rows[1:]]
     return pd.DataFrame(body, columns=names).infer_objects()
@@ -179,7 +179,7 @@ def to_excel(frame: pd.DataFrame) -> bytes:
     Raises:
         SettingError: if openpyxl is not installed, or a sheet cannot hold so many rows.
     """
-    openpyxl = optional_package("openpyxl", "an Excel file")
+    openpyxl = import_optional("openpyxl", "an Excel file")
     if len(frame) >= MOST_ROWS or frame.shape[1] > MOST_CELLS:
         raise SettingError(
             f"--out: expected at most {MOST_ROWS - 1:,} rows for an Excel sheet, got "

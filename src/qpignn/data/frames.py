@@ -13,13 +13,13 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from qpignn.data.coding import MISSING, NUMBER, Coding
+from qpignn.data.columns import numbers, require_columns, several, whole_characters
 from qpignn.data.edge_table import edge_ends_and_weights, warn_of_merged
+from qpignn.data.encoding import MISSING, NUMBER, FeatureEncoder
 from qpignn.data.graph import MASKS, check_graph, simple_edges
 from qpignn.data.ids import NodeIndex, check_ids, id_column
-from qpignn.data.matrix import by_content
-from qpignn.data.values import need_columns, numbers, several, whole_characters
-from qpignn.errors import GraphError, QpignnWarning, listed, one_of
+from qpignn.data.matrix import best_layout
+from qpignn.errors import GraphError, QpignnWarning, check_choice, quoted
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -47,7 +47,7 @@ def from_frames(
     categorical: Sequence[str] = (),
     ignore: Sequence[str] = (),
     missing: str = "error",
-    coding: Coding | None = None,
+    coding: FeatureEncoder | None = None,
     edge_ends: Sequence[str] | None = None,
     edge_weight: str | None = None,
     node_weight: str | None = None,
@@ -97,8 +97,8 @@ def from_frames(
         GraphError: naming the column, the node and what to do.
         UnknownNameError: for a word that ``missing`` does not know.
     """
-    one_of("way to treat missing values", missing, MISSING)
-    need_columns("node", nodes, [] if id is None else [id])
+    check_choice("way to treat missing values", missing, MISSING)
+    require_columns("node", nodes, [] if id is None else [id])
     id = id_column(nodes, id, _some_ends(edges))
     ids = id_index(nodes, id)
     if not len(nodes):
@@ -107,17 +107,17 @@ def from_frames(
         )
     check_ids(ids, len(nodes))
     taken = [column for column in (id, target, node_weight, split) if column is not None]
-    need_columns("node", nodes, taken)
+    require_columns("node", nodes, taken)
     if coding is None:
         columns = _feature_columns(nodes, taken, features, ignore)
         forced = _categorical(nodes, columns, categorical)
         _check_roles(taken, columns)
-        coding = Coding.learn(nodes, columns, ids, missing=missing, categorical=forced)
+        coding = FeatureEncoder.learn(nodes, columns, ids, missing=missing, categorical=forced)
         warn_of_zeros(nodes.attrs.get("zeros", {}), coding)
     else:
         _check_roles(taken, [])
         _check_coding(coding, features, categorical, ignore, missing)
-    out = Data(x=by_content(compact(coding.encode(without(nodes, taken), ids))))
+    out = Data(x=best_layout(compact(coding.encode(without(nodes, taken), ids))))
     out.node_id, out.feature_names, out.coding = ids.to_numpy(), coding.feature_names, coding
     out.id_name = str(nodes.index.name or "id") if id is None else str(id)
     if target is not None:
@@ -149,18 +149,18 @@ def _feature_columns(
     ignored = several("ignore", ignore)
     named = None if features is None else several("features", features)
     for wanted in (ignored, named or []):
-        need_columns("node", nodes, wanted)
+        require_columns("node", nodes, wanted)
     used = {*taken, *(named or ())}
     clash = [column for column in ignored if column in used]
     if clash:
-        raise GraphError(f"ignore: expected columns without another role, got {listed(clash)}")
+        raise GraphError(f"ignore: expected columns without another role, got {quoted(clash)}")
     left_out = {*taken, *ignored}
     columns = (
         [column for column in nodes.columns if column not in left_out] if named is None else named
     )
     if not columns:
         raise GraphError(
-            f"expected at least one feature column besides {listed([*taken, *ignored])}, got none; "
+            f"expected at least one feature column besides {quoted([*taken, *ignored])}, got none; "
             f"add one, for instance each node's degree"
         )
     return columns
@@ -168,22 +168,22 @@ def _feature_columns(
 
 def _categorical(nodes: pd.DataFrame, columns: list[str], categorical: Sequence[str]) -> list[str]:
     forced = several("categorical", categorical)
-    need_columns("node", nodes, forced)
+    require_columns("node", nodes, forced)
     known = {*columns}
     others = [column for column in forced if column not in known]
     if others:
-        raise GraphError(f"categorical: expected feature columns, got {listed(others)}")
+        raise GraphError(f"categorical: expected feature columns, got {quoted(others)}")
     return forced
 
 
 def _check_roles(taken: list[str], columns: list[str]) -> None:
     if len(set(taken)) < len(taken):
-        raise GraphError(f"expected a column of its own for every role, got {listed(taken)}")
+        raise GraphError(f"expected a column of its own for every role, got {quoted(taken)}")
     other_roles = [column for column in columns if column in taken]
     if other_roles or len(set(columns)) < len(columns):
         raise GraphError(
             f"features: expected each column once and none that has another role, got "
-            f"{listed(other_roles or columns)}"
+            f"{quoted(other_roles or columns)}"
         )
 
 
@@ -194,7 +194,7 @@ def _check_coding(
     ignore: Sequence[str],
     missing: str,
 ) -> None:
-    if not isinstance(coding, Coding):
+    if not isinstance(coding, FeatureEncoder):
         raise GraphError(
             f"coding: expected the coding of an earlier graph (graph.coding), "
             f"got {type(coding).__name__}"
@@ -208,7 +208,7 @@ def _check_coding(
     if any(given.values()):
         raise GraphError(
             f"coding: expected it alone, since it says what becomes of each column, got also "
-            f"{listed([name for name, there in given.items() if there])}"
+            f"{quoted([name for name, there in given.items() if there])}"
         )
 
 
@@ -247,7 +247,7 @@ def _some_ends(edges: pd.DataFrame | None) -> list[Any]:
     return [value for column in edges.columns for value in edges[column].iloc[:20]]
 
 
-def warn_of_zeros(zeros: dict[str, str], coding: Coding) -> None:
+def warn_of_zeros(zeros: dict[str, str], coding: FeatureEncoder) -> None:
     """Warn of feature columns that are read as numbers although some begin with a zero.
 
     Args:
@@ -279,8 +279,8 @@ def _add_coordinates(
     else:
         columns = several("coordinates", wanted)
     if len(columns) != 2:
-        raise GraphError(f"coordinates: expected two columns, got {listed(columns)}")
-    need_columns("node", nodes, columns)
+        raise GraphError(f"coordinates: expected two columns, got {quoted(columns)}")
+    require_columns("node", nodes, columns)
     try:
         both = [numbers(nodes[name], ids, f"coordinate column {name!r}") for name in columns]
     except GraphError:
@@ -296,7 +296,7 @@ def _split_masks(column: pd.Series[Any], ids: pd.Index) -> dict[str, Tensor]:
     if unknown:
         raise GraphError(
             f"split column {column.name!r}: expected train, validation, test or blank, "
-            f"got {listed([column.iloc[unknown[0]]])} at node {ids[unknown[0]]!r}"
+            f"got {quoted([column.iloc[unknown[0]]])} at node {ids[unknown[0]]!r}"
         )
     parts = np.array([SPLIT_WORDS.get(word, "") for word in words], dtype=object)
     return {name: torch.from_numpy((parts == name).astype(bool)) for name in MASKS}
@@ -310,7 +310,7 @@ def from_networkx(
     categorical: Sequence[str] = (),
     ignore: Sequence[str] = (),
     missing: str = "error",
-    coding: Coding | None = None,
+    coding: FeatureEncoder | None = None,
     edge_weight: str | None = None,
     node_weight: str | None = None,
     split: str | None = None,

@@ -19,10 +19,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
+from qpignn.data.columns import LARGEST_WEIGHT, whole_characters
 from qpignn.data.ids import check_ids
 from qpignn.data.matrix import all_finite, integers_as_floats, is_sparse, stored_values
-from qpignn.data.values import LARGEST_WEIGHT, whole_characters
-from qpignn.errors import ArrayError, GraphError, brief, count_of
+from qpignn.errors import ArrayError, GraphError, brief, plural
 from qpignn.intervals import as_ids
 
 if TYPE_CHECKING:
@@ -132,7 +132,7 @@ def _first_bad_feature(x: Tensor, data: Data) -> str:
     name = repr(names[column]) if names is not None else str(column)
     return (
         f"{float(x[row, column])} in column {name} of node {node!r} "
-        f"({count_of(int(bad.sum()), 'such value')}); fill or drop them"
+        f"({plural(int(bad.sum()), 'such value')}); fill or drop them"
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from qpignn.errors import GraphError, listed, one_of
+from qpignn.errors import GraphError, check_choice, quoted
 
 ID_NAMES = ("id", "node_id", "nodeid", "node")
 """Names of an id column, in the order they are looked for, whatever their case."""
@@ -53,7 +53,7 @@ def find_column(columns: Sequence[Any], known: Sequence[str]) -> Any | None:
         alike = [column for column in columns if same_name(column) == name]
         if len(alike) > 1:
             raise GraphError(
-                f"expected one column called {name!r}, got {listed(alike)}; rename all but one"
+                f"expected one column called {name!r}, got {quoted(alike)}; rename all but one"
             )
         if alike:
             return alike[0]
@@ -89,8 +89,8 @@ def id_column(nodes: pd.DataFrame, id: str | None, ends: Sequence[Any] = ()) -> 
     if nodes.index.name is not None or not pd.api.types.is_integer_dtype(nodes.index):
         return None
     raise GraphError(
-        f"the node table: expected a column of node ids called {listed(ID_NAMES)}, got "
-        f"{listed(nodes.columns, 12)}; {_candidates(nodes, ends)}"
+        f"the node table: expected a column of node ids called {quoted(ID_NAMES)}, got "
+        f"{quoted(nodes.columns, 12)}; {_candidates(nodes, ends)}"
     )
 
 
@@ -103,7 +103,7 @@ def _candidates(nodes: pd.DataFrame, ends: Sequence[Any]) -> str:
         return "none of them has another value in every row; add a column of ids"
     return (
         f"name it with id=... (--id on the command line); those with another value in every row "
-        f"are {listed(likely, SHOWN_CANDIDATES)}"
+        f"are {quoted(likely, SHOWN_CANDIDATES)}"
     )
 
 
@@ -122,12 +122,12 @@ def check_ids(ids: pd.Index, nodes: int) -> None:
         raise GraphError(f"node_id: expected {nodes} ids, one per node, got {len(ids)}")
     if ids.hasnans:
         rows = np.flatnonzero(ids.isna()) + 1
-        raise GraphError(f"expected an id for every node, got blank ids in rows {listed(rows)}")
+        raise GraphError(f"expected an id for every node, got blank ids in rows {quoted(rows)}")
     if pd.api.types.is_object_dtype(ids):
         _check_hashable(ids)
     if not ids.is_unique:
         again = ids[ids.duplicated()].unique()
-        raise GraphError(f"expected each node id once, got repeated: {listed(again)}")
+        raise GraphError(f"expected each node id once, got repeated: {quoted(again)}")
 
 
 def _check_hashable(ids: pd.Index) -> None:
@@ -135,7 +135,7 @@ def _check_hashable(ids: pd.Index) -> None:
         set(ids)
     except TypeError as error:  # lists, dictionaries
         raise GraphError(
-            f"expected ids that can be compared (numbers, text, tuples), got {listed(ids[:1])}; "
+            f"expected ids that can be compared (numbers, text, tuples), got {quoted(ids[:1])}; "
             f"turn them into text"
         ) from error
 
@@ -155,14 +155,14 @@ class NodeIndex:
     """
 
     def __init__(self, ids: pd.Index, match: str = "exact") -> None:
-        one_of("way to match ids", match, MATCHES)
+        check_choice("way to match ids", match, MATCHES)
         self.ids, self.match = ids, match
         self._keys = ids if match == "exact" else _keys(ids, KEYS[match])
         if not self._keys.is_unique:
             twice = self._keys.duplicated(keep=False)
             raise GraphError(
                 f"match_ids={match!r}: expected node ids that stay different, got "
-                f"{listed(ids[twice])}, which become one; compare them exactly"
+                f"{quoted(ids[twice])}, which become one; compare them exactly"
             )
 
     def positions(self, values: Any) -> Positions:
@@ -185,13 +185,13 @@ class NodeIndex:
             if all(key(value) in known for value in some):
                 there = known[key(some[0])]
                 return (
-                    f"; {listed(some[:1])} is there as {listed([there])}: {cause} with "
+                    f"; {quoted(some[:1])} is there as {quoted([there])}: {cause} with "
                     f"match_ids={match!r} (--match-ids {match})"
                 )
         kinds = {type(self.ids[0]).__name__, type(unknown[0]).__name__}
         types = f" (ids are of different types: {' and '.join(sorted(kinds))})" * (len(kinds) > 1)
         return (
-            f"{types}; node ids look like {listed(self.ids[:2])}; add those nodes or drop those "
+            f"{types}; node ids look like {quoted(self.ids[:2])}; add those nodes or drop those "
             f"edges, or name the right columns with id=... and edge_ends=... (--id, --edge-ends)"
         )
 

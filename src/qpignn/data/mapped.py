@@ -22,15 +22,15 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
-from qpignn.data.coding import Coding
+from qpignn.data.encoding import FeatureEncoder
 from qpignn.data.graph import check_graph, simple_edges
 from qpignn.data.mapped_arrays import KINDS, array_file, mapped_array, read_header
 from qpignn.data.mapped_digests import check_digests
 from qpignn.data.matrix import is_sparse
 from qpignn.data.parquet_table import read_parquet
-from qpignn.errors import GraphError, LockedError, ReadError, SettingError, listed
-from qpignn.files import as_path, open_regular, read_json, together, writing
-from qpignn.locks import LOCK, locked, read_whole
+from qpignn.errors import GraphError, LockedError, ReadError, SettingError, quoted
+from qpignn.io.files import atomic_files, check_path, open_regular, read_json, write_errors
+from qpignn.io.locks import LOCK_NAME, lock_folder, read_consistent
 
 FORMAT = 1
 DESCRIPTION, IDS, UNFINISHED = "mapped.json", "ids.parquet", "unfinished"
@@ -39,7 +39,7 @@ NAMES = (IDS, *(f"{name}.npy" for name in KINDS))
 
 
 @dataclass(frozen=True)
-class Description:
+class GraphDescription:
     """What a folder holds.
 
     Attributes:
@@ -93,12 +93,12 @@ def open_graph(folder: str | Path, *, verbose: bool = False) -> Data:
     Raises:
         ReadError: where the folder is unfinished, damaged, changed or something else.
     """
-    folder = as_path("folder", folder)
-    return read_whole(folder, (DESCRIPTION, *NAMES), lambda: _open_graph(folder, verbose))
+    folder = check_path("folder", folder)
+    return read_consistent(folder, (DESCRIPTION, *NAMES), lambda: _open_graph(folder, verbose))
 
 
 def _open_graph(folder: Path, verbose: bool) -> Data:
-    told = read_description(folder)
+    told = describe_graph(folder)
     out = Data()
     with ExitStack() as opened:
         try:
@@ -117,7 +117,7 @@ def _open_graph(folder: Path, verbose: bool) -> Data:
     if told.feature_names is not None:
         out.feature_names = told.feature_names
     if told.coding is not None:
-        out.coding = Coding.from_dict(told.coding)
+        out.coding = FeatureEncoder.from_dict(told.coding)
     if told.pos_names is not None:
         out.pos_names = told.pos_names
     if IDS in told.files:
@@ -131,7 +131,7 @@ def write_graph(folder: str | Path, data: Data) -> None:
     An older graph in the folder is replaced once the new one is whole. Self-loops are dropped and
     repeated edges merged.
     """
-    folder = as_path("folder", folder)
+    folder = check_path("folder", folder)
     data = check_graph(data, need_target=False)
     if is_sparse(data.x):
         raise GraphError("x: expected dense features to write, got sparse ones; use .to_dense()")
@@ -172,7 +172,7 @@ def unfinished(folder: Path) -> Iterator[Path]:
             is at work there.
         WriteError: where the folder, or what is written within the block, cannot be written.
     """
-    with writing(folder):
+    with write_errors(folder):
         yield from _unfinished(folder)
 
 
@@ -184,12 +184,12 @@ def _unfinished(folder: Path) -> Iterator[Path]:
     if strangers and not room.exists() and not (folder / DESCRIPTION).exists():
         raise SettingError(
             f"{folder}: expected an empty folder or one of an earlier conversion, got one with "
-            f"{listed(strangers)}; choose another folder"
+            f"{quoted(strangers)}; choose another folder"
         )
     room.mkdir(parents=True, exist_ok=True)  # first: it says that the files are ours
     with ExitStack() as lock:
         try:
-            lock.enter_context(locked(folder, wait=0, name=CONVERTING))
+            lock.enter_context(lock_folder(folder, wait=0, name=CONVERTING))
         except LockedError as error:
             raise SettingError(
                 f"{folder}: expected a folder that nobody else writes to, got one that another "
@@ -205,7 +205,7 @@ def _unfinished(folder: Path) -> Iterator[Path]:
                 for name in NAMES:
                     (folder / name).unlink(missing_ok=True)
             shutil.rmtree(room, ignore_errors=True)
-            if new and {path.name for path in folder.iterdir()} <= {CONVERTING, LOCK}:
+            if new and {path.name for path in folder.iterdir()} <= {CONVERTING, LOCK_NAME}:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -225,10 +225,10 @@ def finish(
     *,
     directed: bool,
     feature_names: list[str] | None,
-    coding: Coding | None,
+    coding: FeatureEncoder | None,
     roles: dict[str, Any] | None = None,
     pos_names: list[str] | None = None,
-) -> Description:
+) -> GraphDescription:
     """Move written files to their places and describe them: from here on the folder opens.
 
     The older description goes first, so that it never describes files of the new graph.
@@ -238,7 +238,7 @@ def finish(
     if "y.npy" in files:
         with (room / "y.npy").open("rb") as file:
             labelled = int((~np.isnan(mapped_array(file, files["y.npy"]))).sum())
-    told = Description(
+    told = GraphDescription(
         nodes=files["x.npy"]["shape"][0],
         labelled=labelled,
         edges=files["edge_index.npy"]["shape"][1],
@@ -250,7 +250,7 @@ def finish(
         pos_names=None if pos_names is None else [str(name) for name in pos_names],
     )
     document = {"format": FORMAT, **asdict(told)}
-    with together() as changes:
+    with atomic_files() as changes:
         changes.remove(folder / DESCRIPTION)
         for name in NAMES:
             if name in files:
@@ -271,25 +271,25 @@ def _file(path: Path) -> dict[str, Any]:
     return told
 
 
-def _array(folder: Path, name: str, told: Description, file: BinaryIO) -> npt.NDArray[Any]:
+def _array(folder: Path, name: str, told: GraphDescription, file: BinaryIO) -> npt.NDArray[Any]:
     try:
         return mapped_array(file, told.files[name])
     except (OSError, ValueError) as error:
         raise _amiss(folder, f"a damaged {name} ({error})") from error
 
 
-def digest_of(folder: Path) -> str:
+def graph_digest(folder: Path) -> str:
     """Return what tells a graph from all others: the digest of its description, itself of digests.
 
     Raises:
         ReadError: where there is no graph.
     """
-    read_description(folder)
+    describe_graph(folder)
     with open_regular(folder / DESCRIPTION) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_description(folder: Path) -> Description:
+def describe_graph(folder: Path) -> GraphDescription:
     """Read and check ``mapped.json``, and that the files it tells of are there, each of its size.
 
     Raises:
@@ -305,7 +305,7 @@ def read_description(folder: Path) -> Description:
         version = document.pop("format")
         if version != FORMAT:
             raise _amiss(folder, f"format {version!r}, where this version knows {FORMAT}")
-        told = Description(**document)
+        told = GraphDescription(**document)
         _check_shapes(told)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         if isinstance(error, ReadError):
@@ -326,11 +326,11 @@ def _amiss(folder: Path, got: str) -> ReadError:
     )
 
 
-def _check_shapes(told: Description) -> None:
+def _check_shapes(told: GraphDescription) -> None:
     """Raise ValueError, KeyError or TypeError unless a description makes sense in itself."""
     _check_types(told)
     if told.coding is not None:
-        Coding.from_dict(told.coding)
+        FeatureEncoder.from_dict(told.coding)
     columns = told.files["x.npy"]["shape"][1]
     if told.feature_names is not None and len(told.feature_names) != columns:
         raise ValueError(f"{len(told.feature_names)} feature names for {columns} columns")
@@ -354,7 +354,7 @@ def _check_shapes(told: Description) -> None:
         raise ValueError("no edge_index.npy")
 
 
-def _check_types(told: Description) -> None:
+def _check_types(told: GraphDescription) -> None:
     counts = [told.nodes, told.labelled, told.edges]
     for file in told.files.values():
         counts += [file["bytes"], *file.get("shape", ())]

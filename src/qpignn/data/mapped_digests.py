@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from qpignn.errors import ReadError, WriteError
-from qpignn.files import cache_folder, read_json, replace_file
-from qpignn.locks import file_stamp
-from qpignn.progress import Show, progress
+from qpignn.io.files import cache_folder, read_json, write_atomically
+from qpignn.io.locks import file_stamp
+from qpignn.runtime.progress import ShowProgress, progress_bar
 
 FOLDER = "graphs"
 FORMAT = 1
@@ -49,7 +49,7 @@ def check_digests(
     after = {}
     stale = [name for name in files if not _recorded(before.get(name), expected[name], files[name])]
     total = sum(os.fstat(files[name].fileno()).st_size for name in stale)
-    with progress("checking the graph's files", total, shown=verbose and bool(stale)) as show:
+    with progress_bar("checking the graph's files", total, shown=verbose and bool(stale)) as show:
         done = 0
         for name, file in files.items():
             if name in stale:
@@ -62,10 +62,12 @@ def check_digests(
     if stale:
         with suppress(WriteError):  # without a record the files are read whole again next time
             document = {"format": FORMAT, "folder": str(folder.resolve()), "files": after}
-            replace_file(place, json.dumps(document).encode())
+            write_atomically(place, json.dumps(document).encode())
 
 
-def _checked(path: Path, expected: str, file: BinaryIO, show: Show, done: int) -> dict[str, Any]:
+def _checked(
+    path: Path, expected: str, file: BinaryIO, show: ShowProgress, done: int
+) -> dict[str, Any]:
     """Read a file whole and return its record, or raise."""
     stamp = _settled_stamp(file)
     digest = hashlib.sha256()

@@ -3,7 +3,7 @@
 ``x`` is a (nodes, columns) tensor, dense or torch sparse CSR. PyG's own selection, ``isfinite`` and
 ``deepcopy`` fail on CSR tensors, so everything that touches rows goes through here.
 
-How the user stored ``x`` decides nothing: :func:`by_content` picks the layout to compute with from
+How the user stored ``x`` decides nothing: :func:`best_layout` picks the layout to compute with from
 the numbers alone, so a dense matrix and its CSR copy give the same results, bit for bit.
 """
 
@@ -18,7 +18,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from qpignn.room import free_memory, row_chunks
+from qpignn.runtime.memory import free_memory, row_chunks
 
 WIDE = 64
 """Columns from which CSR can be faster; a narrower dense row is smaller than ten nets' hidden ones.
@@ -89,7 +89,7 @@ def to_csr(x: Tensor) -> Tensor:
     return _canonical(x) if is_sparse(x) else _compressed(x, _counts(x))
 
 
-def by_content(x: Tensor) -> Tensor:
+def best_layout(x: Tensor) -> Tensor:
     """Return ``x`` in the layout to compute with, which depends on its numbers only.
 
     CSR where it is :func:`mostly_zeros`, else dense. A dense matrix, such as one mapped from disk,

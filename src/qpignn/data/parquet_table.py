@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from qpignn.data.bounded import LEAST
 from qpignn.data.table_file import named_errors
 from qpignn.errors import ReadError
-from qpignn.room import free_memory
+from qpignn.runtime.memory import free_memory
 
 BATCH = 1024  # rows whose texts are measured together
 PER_VALUE, PER_BYTE = 24, 6  # bytes of memory per cell and per byte of text

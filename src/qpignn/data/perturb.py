@@ -9,10 +9,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from qpignn.data.matrix import column_deviations, is_sparse, stored_values, with_values
-from qpignn.errors import SettingError, not_negative, one_of, real_number
-from qpignn.randomness import torch_rng
+from qpignn.errors import SettingError, check_choice, check_non_negative, check_number
+from qpignn.runtime.randomness import torch_rng
 
-KINDS = ("feature_noise", "target_noise", "edge_dropout")
+PERTURBATIONS = ("feature_noise", "target_noise", "edge_dropout")
 
 
 def damage(
@@ -28,7 +28,7 @@ def damage(
         relative: feature noise in multiples of each column's deviation, not in its unit.
     """
     for kind, amount in amounts.items():
-        one_of("damage", kind, KINDS)
+        check_choice("damage", kind, PERTURBATIONS)
         if kind == "edge_dropout":
             data = drop_edges(data, amount, seed=seed)
         elif kind == "target_noise":
@@ -77,7 +77,7 @@ def add_target_noise(
 
 def drop_edges(data: Data, share: float, *, seed: int = 0) -> Data:
     """Remove each edge with probability ``share``; both directions of a pair go together."""
-    if not 0 <= real_number("share", share) <= 1:
+    if not 0 <= check_number("share", share) <= 1:
         raise SettingError(f"share: expected a number from 0 to 1, got {share!r}")
     ends = data.edge_index
     low, high = ends.min(dim=0).values, ends.max(dim=0).values
@@ -92,6 +92,6 @@ def drop_edges(data: Data, share: float, *, seed: int = 0) -> Data:
 
 
 def _normal(like: Tensor, sigma: float, seed: int, purpose: str) -> Tensor:
-    not_negative("sigma", sigma)
+    check_non_negative("sigma", sigma)
     draw = torch.randn(like.shape, generator=torch_rng(seed, purpose), dtype=torch.float64)
     return (sigma * draw).to(like.dtype)

@@ -13,14 +13,14 @@ from xml.parsers import expat
 import pandas as pd
 
 from qpignn.data.bounded import XML, BoundedReader, open_packed
-from qpignn.data.coding import Coding
+from qpignn.data.columns import several
+from qpignn.data.encoding import FeatureEncoder
 from qpignn.data.frames import from_frames, network_frames
 from qpignn.data.table_file import check_file
 from qpignn.data.tables import check_header, open_edges, open_nodes
-from qpignn.data.values import several
-from qpignn.errors import ReadError, listed
-from qpignn.files import as_path
-from qpignn.room import free_memory
+from qpignn.errors import ReadError, quoted
+from qpignn.io.files import check_path
+from qpignn.runtime.memory import free_memory
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -31,7 +31,7 @@ UNREADABLE = (LookupError, TypeError, ValueError, OSError, EOFError, zlib.error)
 """What unpacking and networkx raise over a file that is not what its name says."""
 
 
-class Frames(NamedTuple):
+class GraphTables(NamedTuple):
     """The tables that files hold.
 
     Attributes:
@@ -83,9 +83,9 @@ def read_graph(
     """
     coding = roles.get("coding")
     words = several("categorical", roles.get("categorical", ()))
-    if isinstance(coding, Coding):
+    if isinstance(coding, FeatureEncoder):
         words += coding.category_columns
-    tables = read_frames(
+    tables = read_tables(
         nodes,
         edges,
         id=id,
@@ -97,11 +97,11 @@ def read_graph(
         text=words,
         edge_ends=roles.get("edge_ends"),
     )
-    return graph_of(tables, target=target, **roles)
+    return graph_from_tables(tables, target=target, **roles)
 
 
-def graph_of(tables: Frames, **roles: Any) -> Data:
-    """Make a graph of what :func:`read_frames` read; edges go the way the file says, if it does.
+def graph_from_tables(tables: GraphTables, **roles: Any) -> Data:
+    """Make a graph of what :func:`read_tables` read; edges go the way the file says, if it does.
 
     Args:
         tables: what the files hold.
@@ -115,7 +115,7 @@ def graph_of(tables: Frames, **roles: Any) -> Data:
     return from_frames(tables.nodes, tables.edges, **roles)
 
 
-def read_frames(
+def read_tables(
     nodes: str | Path,
     edges: str | Path | None,
     *,
@@ -127,7 +127,7 @@ def read_frames(
     edge_sheet: str | None = None,
     text: Sequence[str] = (),
     edge_ends: Sequence[str] | None = None,
-) -> Frames:
+) -> GraphTables:
     """Read the tables of :func:`read_graph` as they are, before any column gets a role.
 
     Args:
@@ -137,7 +137,7 @@ def read_frames(
         text: columns to keep as text, such as codes: leading zeros stay, and NA is a word.
         edge_ends: the edge file's two id columns; by default those that ``from_frames`` takes.
     """
-    files = [as_path("nodes", nodes), *([] if edges is None else [as_path("edges", edges)])]
+    files = [check_path("nodes", nodes), *([] if edges is None else [check_path("edges", edges)])]
     if any(_is_graphml(file) for file in files):
         if edges is not None:
             raise ReadError(
@@ -149,17 +149,17 @@ def read_frames(
     node_table, id = open_nodes(nodes, id, text=text, sheet=node_sheet, **form)
     node_frame = node_table.read()
     if edges is None:
-        return Frames(node_frame, None, None, id)
+        return GraphTables(node_frame, None, None, id)
     edge_frame = open_edges(edges, edge_ends, sheet=edge_sheet, **form).read()
     check_header(edges, list(edge_frame.columns), set(node_frame[id]))
-    return Frames(node_frame, edge_frame, None, id)
+    return GraphTables(node_frame, edge_frame, None, id)
 
 
 def _is_graphml(path: Path) -> bool:
     return path.name.lower().endswith(GRAPHML)
 
 
-def _read_graphml(path: Path, id: str) -> Frames:
+def _read_graphml(path: Path, id: str) -> GraphTables:
     import networkx as nx
 
     check_file(path)
@@ -181,13 +181,13 @@ def _read_graphml(path: Path, id: str) -> Frames:
     return _graphml_frames(graph, id)
 
 
-def _graphml_frames(graph: nx.Graph, id: str) -> Frames:
+def _graphml_frames(graph: nx.Graph, id: str) -> GraphTables:
     for name in graph.nodes:  # networkx reads the defaults of keys but leaves them aside
         graph.nodes[name].update({**graph.graph["node_default"], **graph.nodes[name]})
     for *_, attributes in graph.edges(data=True):
         attributes.update({**graph.graph["edge_default"], **attributes})
     nodes, edges = network_frames(graph, id=id)
-    return Frames(nodes, edges, graph.is_directed(), id)
+    return GraphTables(nodes, edges, graph.is_directed(), id)
 
 
 def _declared_nodes(path: Path) -> Counter[str | None]:
@@ -229,10 +229,10 @@ def _check_declared(counts: Counter[str | None], graph: nx.Graph) -> None:
     """Raise for nodes that are there twice or only as the end of an edge."""
     again = [name for name, count in counts.items() if count > 1]
     if again:
-        raise ReadError(f"expected each node once, got repeated: {listed(again)}")
+        raise ReadError(f"expected each node once, got repeated: {quoted(again)}")
     unknown = [name for name in graph if name not in counts]
     if unknown:
         raise ReadError(
-            f"edges name nodes that the file lacks: {listed(unknown)}; add those nodes or drop "
+            f"edges name nodes that the file lacks: {quoted(unknown)}; add those nodes or drop "
             f"those edges"
         )

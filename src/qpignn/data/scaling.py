@@ -26,8 +26,8 @@ from qpignn.data.matrix import (
     with_columns,
     with_values,
 )
-from qpignn.errors import ArrayError, one_of
-from qpignn.room import new_tensor, row_chunks
+from qpignn.errors import ArrayError, check_choice
+from qpignn.runtime.memory import allocate_tensor, row_chunks
 
 LARGEST = torch.finfo(torch.float64).max
 FLAT = 1e-12  # spread of a constant column, in units of its largest value: rounding noise
@@ -49,7 +49,7 @@ class Scaler:
     def transform(self, x: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
         """Scale a dense (nodes, columns) matrix or (nodes,) targets."""
         self._check(x)
-        scaled = new_tensor(tuple(x.shape), dtype)
+        scaled = allocate_tensor(tuple(x.shape), dtype)
         for part in row_chunks(len(x)):
             scaled[part] = ((x[part].double() - self.shift) / self.scale).to(dtype)
         return scaled
@@ -153,7 +153,7 @@ class TargetScaler:
     def from_state(cls, state: dict[str, Tensor]) -> TargetScaler:
         """Rebuild from :meth:`state`."""
         name = bytes(state["transform"].flatten()[:20].tolist()).decode()
-        return cls(one_of("transform", name, TRANSFORMS), Scaler.from_state(state))
+        return cls(check_choice("transform", name, TRANSFORMS), Scaler.from_state(state))
 
 
 def fit_feature_scaler(x: Tensor, given: Tensor) -> Scaler:
@@ -175,7 +175,7 @@ def fit_feature_scaler(x: Tensor, given: Tensor) -> Scaler:
     return _without_flat(shift, scale, moments.size, math.inf)
 
 
-def nodes_that_differ(x: Tensor, scaler: Scaler) -> dict[int, int]:
+def count_nodes_that_differ(x: Tensor, scaler: Scaler) -> dict[int, int]:
     """Return, for each column that a scaler leaves out, how many nodes differ from its shift.
 
     Args:

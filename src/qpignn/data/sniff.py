@@ -11,7 +11,7 @@ from itertools import islice
 from pathlib import Path
 
 from qpignn.data.bounded import open_packed
-from qpignn.errors import ReadError, brief, count_of, listed
+from qpignn.errors import ReadError, brief, plural, quoted
 
 DELIMITERS = ",;\t|"
 DECIMALS = (".", ",")
@@ -157,8 +157,8 @@ def _check_title(names: list[str], rows: list[list[str]]) -> None:
     if title:
         below = next(row for row in rows if len(row) == usual)
         raise ReadError(
-            f"expected column names in the first line, got {listed(named) or 'nothing'} above "
-            f"lines of {count_of(usual, 'column')} ({listed(below, 3)}): it looks like a title; "
+            f"expected column names in the first line, got {quoted(named) or 'nothing'} above "
+            f"lines of {plural(usual, 'column')} ({quoted(below, 3)}): it looks like a title; "
             f"delete the lines above the column names"
         )
 

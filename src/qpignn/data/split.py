@@ -14,8 +14,8 @@ from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
 from qpignn.data.graph import check_graph, labelled
-from qpignn.errors import SplitError, one_of, real_number
-from qpignn.randomness import numpy_rng
+from qpignn.errors import SplitError, check_choice, check_number
+from qpignn.runtime.randomness import numpy_rng
 
 Order = npt.NDArray[np.int64]
 
@@ -38,10 +38,10 @@ def split_nodes(
             the last one taken is cut, so that the share is exact).
         seed: decides the draw, the ties and the order of communities.
     """
-    one_of("split", by, ORDERS)
+    check_choice("split", by, SPLIT_ORDERS)
     data = check_graph(data, need_target=False)
     for name, share in (("test", test), ("validation", validation)):
-        if not 0 <= real_number(name, share) < 1:
+        if not 0 <= check_number(name, share) < 1:
             raise SplitError(f"{name}: expected a share from 0 to below 1, got {share!r}")
     if test + validation >= 1:
         raise SplitError(
@@ -60,7 +60,7 @@ def split_nodes(
             f"got {total}, which gives {sizes[0]} test, {sizes[1]} validation and {rest} train "
             f"nodes; label more nodes or take other shares"
         )
-    order = ORDERS[by](data, numpy_rng(seed, f"split by {by}"))
+    order = SPLIT_ORDERS[by](data, numpy_rng(seed, f"split by {by}"))
     order = order[known[order]]
     parts = np.split(order, np.cumsum(sizes))
     out = Data(**data.to_dict())
@@ -114,7 +114,7 @@ def keep_labels(data: Data, share: float, seed: int = 0) -> Data:
     """
     train = data.train_mask.nonzero().flatten().numpy()
     total = int(labelled(data).sum())
-    count = round(real_number("label_fraction", share) * total)
+    count = round(check_number("label_fraction", share) * total)
     if not 0 < count <= len(train):
         raise SplitError(
             f"label_fraction: expected a share that leaves 1 to {len(train):,} of the {total:,} "
@@ -127,7 +127,7 @@ def keep_labels(data: Data, share: float, seed: int = 0) -> Data:
     return out
 
 
-ORDERS: dict[str, Callable[[Data, np.random.Generator], Order]] = {
+SPLIT_ORDERS: dict[str, Callable[[Data, np.random.Generator], Order]] = {
     "random": _random_order,
     "degree": _degree_order,
     "community": _community_order,

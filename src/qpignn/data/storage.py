@@ -20,9 +20,16 @@ from qpignn.data.graph import MASKS, check_graph, node_ids
 from qpignn.data.matrix import from_scipy, is_sparse
 from qpignn.data.parquet_table import read_parquet
 from qpignn.errors import ReadError
-from qpignn.files import as_path, remove_file, replace_file, together
-from qpignn.locks import read_whole
-from qpignn.tensors import as_bytes, as_tensor, packed, read_content, read_tensors, unpacked
+from qpignn.io.files import atomic_files, check_path, remove_file, write_atomically
+from qpignn.io.locks import read_consistent
+from qpignn.io.tensors import (
+    bytes_to_tensor,
+    pack_json,
+    read_file_bytes,
+    read_tensors,
+    tensor_to_bytes,
+    unpack_json,
+)
 
 NUMBERS, NODES, TABLE = "graph.safetensors", "nodes.parquet", "table.parquet"
 COLUMNS = ("edge_index", "y", "edge_weight", "node_weight", "pos", *MASKS)
@@ -43,7 +50,7 @@ def save_graph(folder: str | Path, data: Data) -> None:
         GraphError: if it is no graph that methods can use.
         WriteError: if the folder cannot be written to.
     """
-    folder = as_path("folder", folder)
+    folder = check_path("folder", folder)
     data = check_graph(data, need_target=False)
     tensors = {name: data[name].contiguous() for name in COLUMNS if data.get(name) is not None}
     if is_sparse(data.x):
@@ -56,14 +63,14 @@ def save_graph(folder: str | Path, data: Data) -> None:
     else:
         tensors["x"] = data.x.contiguous()
     if data.get("pos_names") is not None:
-        tensors[POS_NAMES] = packed([str(name) for name in data.pos_names])
+        tensors[POS_NAMES] = pack_json([str(name) for name in data.pos_names])
     ids = pd.Series(node_ids(data), name="id")
     small = 2**63  # Parquet's integers end here
     if not all(isinstance(i, int | np.integer) and -small <= i < small for i in ids):
         ids = ids.map(str)
     nodes = ids.to_frame().to_parquet()
-    tensors[NODES_DIGEST] = as_tensor(hashlib.sha256(nodes).digest())
-    with together() as files:
+    tensors[NODES_DIGEST] = bytes_to_tensor(hashlib.sha256(nodes).digest())
+    with atomic_files() as files:
         files.write(folder / NODES, nodes)
         files.write(folder / NUMBERS, save_tensors(tensors))
 
@@ -77,8 +84,8 @@ def load_graph(folder: str | Path) -> Data:
     Raises:
         ReadError: if the folder holds no such graph, or a damaged one.
     """
-    folder = as_path("folder", folder)
-    return read_whole(folder, (NUMBERS, NODES), lambda: _load_graph(folder))
+    folder = check_path("folder", folder)
+    return read_consistent(folder, (NUMBERS, NODES), lambda: _load_graph(folder))
 
 
 def _load_graph(folder: Path) -> Data:
@@ -88,14 +95,14 @@ def _load_graph(folder: Path) -> Data:
     try:
         tensors = read_tensors(folder / NUMBERS)
         x = tensors["x"] if "x" in tensors else _sparse(tensors)
-        digest = hashlib.sha256(read_content(folder / NODES)).digest()
-        if NODES_DIGEST in tensors and as_bytes(tensors[NODES_DIGEST]) != digest:
+        digest = hashlib.sha256(read_file_bytes(folder / NODES)).digest()
+        if NODES_DIGEST in tensors and tensor_to_bytes(tensors[NODES_DIGEST]) != digest:
             raise ValueError(f"{NUMBERS} and {NODES} are of two different graphs")
         ids = read_parquet(folder / NODES, rows=x.shape[0])["id"]
         out = Data(**{name: tensors[name] for name in COLUMNS if name in tensors})
         out.x, out.node_id = x, ids.to_numpy(dtype=object)
         if POS_NAMES in tensors:
-            out.pos_names = _pair_of_names(unpacked(tensors[POS_NAMES]))
+            out.pos_names = _pair_of_names(unpack_json(tensors[POS_NAMES]))
         return check_graph(out, need_target=False)
     except (ValueError, KeyError, IndexError, TypeError, OSError) as error:
         raise ReadError(f"{folder}: the stored graph is damaged: {error}") from error
@@ -110,7 +117,7 @@ def save_table(folder: Path, table: pd.DataFrame | None) -> None:
     for name in plain.columns:
         if pd.api.types.is_object_dtype(plain[name]):  # Parquet wants one type a column
             plain[name] = plain[name].map(str, na_action="ignore")
-    replace_file(folder / TABLE, plain.to_parquet(index=False))
+    write_atomically(folder / TABLE, plain.to_parquet(index=False))
 
 
 def load_table(folder: Path, rows: int) -> pd.DataFrame | None:

@@ -15,10 +15,10 @@ from qpignn.data.graph import labelled
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-Whole = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 MANY_LINKS = 1_000_000  # entries of the adjacency matrix, two per undirected edge
-UNREACHED = -1
+UNREACHABLE = -1
 """Distance of a node that no path leads to."""
 
 
@@ -30,20 +30,20 @@ def adjacency(data: Data) -> Any:
     return sp.csr_matrix((ones, (target, source)), shape=(nodes, nodes))
 
 
-def degrees(data: Data) -> Whole:
+def degrees(data: Data) -> Integers:
     """Return how many neighbours each node hears from."""
-    counts: Whole = np.bincount(data.edge_index[1].numpy(), minlength=data.x.shape[0])
+    counts: Integers = np.bincount(data.edge_index[1].numpy(), minlength=data.x.shape[0])
     return counts
 
 
-def components(data: Data) -> Whole:
+def components(data: Data) -> Integers:
     """Return the number of each node's connected component, directions left aside."""
     _, label = connected_components(adjacency(data), directed=False)
-    found: Whole = label.astype(np.int64)
+    found: Integers = label.astype(np.int64)
     return found
 
 
-def communities(data: Data) -> Whole:
+def communities(data: Data) -> Integers:
     """Return the number of each node's community, the largest first, found by Louvain.
 
     The same graph gives the same communities. A node without edges is a community of its own. On
@@ -57,18 +57,18 @@ def communities(data: Data) -> Whole:
 
     least = 1e-2 if links.nnz > MANY_LINKS else 1e-3
     method = Louvain(random_state=0, tol_optimization=least, tol_aggregation=least)
-    label: Whole = method.fit_predict(links.maximum(links.T)).astype(np.int64)
+    label: Integers = method.fit_predict(links.maximum(links.T)).astype(np.int64)
     return label
 
 
-def distances(data: Data, start: npt.NDArray[np.bool_]) -> Whole:
+def distances(data: Data, start: npt.NDArray[np.bool_]) -> Integers:
     """Return how many edges lead from the nearest ``start`` node to each node; −1 where none do."""
     links = adjacency(data)
-    found = np.full(len(start), UNREACHED)
+    found = np.full(len(start), UNREACHABLE)
     front, far = start.copy(), 0
     while front.any():
         found[front] = far
-        front = (links @ front.astype(np.float32) > 0) & (found == UNREACHED)
+        front = (links @ front.astype(np.float32) > 0) & (found == UNREACHABLE)
         far += 1
     return found
 
@@ -90,7 +90,7 @@ def neighbour_gap(data: Data, value: Floats, known: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Overview:
+class GraphSummary:
     """What there is in a graph.
 
     Attributes:
@@ -109,7 +109,7 @@ class Overview:
     components: int
 
 
-def overview(data: Data) -> Overview:
+def summarize_graph(data: Data) -> GraphSummary:
     """Count what there is in a graph."""
     links = adjacency(data)
     directed = bool((links != links.T).nnz)
@@ -117,7 +117,7 @@ def overview(data: Data) -> Overview:
     touched = np.zeros(nodes, dtype=bool)
     touched[data.edge_index.numpy()] = True
     loops = int((links.diagonal() != 0).sum())
-    return Overview(
+    return GraphSummary(
         nodes=int(nodes),
         edges=links.nnz if directed else (links.nnz + loops) // 2,
         directed=directed,

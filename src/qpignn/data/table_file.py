@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from qpignn.errors import ReadError, near_names
-from qpignn.files import kind_of_file
+from qpignn.errors import ReadError, similar_to
+from qpignn.io.files import file_kind
 
 BYTES_A_CELL = 200
 """What a cell of a table may take in memory while it is read."""
@@ -24,8 +24,8 @@ def check_file(path: Path) -> None:
         if path.is_file():
             return
         there = path.parent.iterdir() if path.parent.is_dir() else ()
-        hint = near_names(path.name, (one.name for one in there if one.is_file()))
-        got = kind_of_file(path.stat().st_mode) if path.exists() else "nothing"
+        hint = similar_to(path.name, (one.name for one in there if one.is_file()))
+        got = file_kind(path.stat().st_mode) if path.exists() else "nothing"
     except OSError as error:  # a folder that may not be looked into, a name that is too long
         hint, got = "", str(error.strerror)
     raise ReadError(f"{path}: expected a file, got {got}{hint}")

@@ -8,15 +8,15 @@ from typing import Any
 
 import pandas as pd
 
+from qpignn.data.column_roles import ColumnRoles
+from qpignn.data.columns import require_columns, several
 from qpignn.data.excel_table import EXCEL, ExcelTable
 from qpignn.data.ids import ID_NAMES, find_column, id_column, known_ends
 from qpignn.data.parquet_table import ParquetTable
-from qpignn.data.roles import TableRoles
 from qpignn.data.table_file import check_file
 from qpignn.data.text_table import TextTable
-from qpignn.data.values import need_columns, several
-from qpignn.errors import GraphError, ReadError, listed
-from qpignn.files import as_path
+from qpignn.errors import GraphError, ReadError, quoted
+from qpignn.io.files import check_path
 
 PARQUET = (".parquet", ".pq")
 NO_TABLES = {
@@ -47,7 +47,7 @@ def open_table(
         sheet: of a workbook.
         kind: what is looked for (``node`` or ``edge``), to choose a sheet of that name.
     """
-    path = as_path("file", path)
+    path = check_path("file", path)
     check_file(path)
     suffix = path.suffix.lower()
     if suffix in PARQUET:
@@ -82,7 +82,7 @@ def open_nodes(
     table = open_table(path, kind="node", **form)
     if id is not None and id not in table.columns:
         raise ReadError(
-            f"{path}: expected an id column {id!r}, got {listed(table.columns, 12)}; "
+            f"{path}: expected an id column {id!r}, got {quoted(table.columns, 12)}; "
             f"name the right one with id=... (--id on the command line)"
         )
     found = id if id is not None else find_column(table.columns, ID_NAMES)
@@ -129,11 +129,11 @@ def check_header(path: str | Path, columns: Sequence[str], ids: Container[Any]) 
     if all(name in ids for name in columns[:2]):
         raise ReadError(
             f"{path}: expected a header line with column names, got an edge "
-            f"({listed(columns[:2])} are node ids); add a line such as from,to"
+            f"({quoted(columns[:2])} are node ids); add a line such as from,to"
         )
 
 
-def check_columns(nodes: str | Path, edges: str | Path | None, roles: TableRoles) -> None:
+def check_columns(nodes: str | Path, edges: str | Path | None, roles: ColumnRoles) -> None:
     """Raise for files that cannot be opened and for named columns that are not in them.
 
     Only headers are read, so that a mistake is found at once.
@@ -145,12 +145,12 @@ def check_columns(nodes: str | Path, edges: str | Path | None, roles: TableRoles
     table, _ = open_nodes(nodes, roles.id, sheet=roles.node_sheet, **form)
     named = [roles.target, roles.node_weight, roles.split, *roles.ignore, *roles.categorical]
     named += [*(roles.features or ()), *(roles.coordinates or ())]
-    need_columns("node", _header(table), [name for name in named if name is not None])
+    require_columns("node", _header(table), [name for name in named if name is not None])
     if edges is None:
         return
     links = open_edges(edges, roles.edge_ends, sheet=roles.edge_sheet, **form)
     named = [*(roles.edge_ends or ()), roles.edge_weight]
-    need_columns("edge", _header(links), [name for name in named if name is not None])
+    require_columns("edge", _header(links), [name for name in named if name is not None])
 
 
 def _header(table: Table) -> pd.DataFrame:

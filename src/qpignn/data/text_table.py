@@ -22,8 +22,8 @@ from qpignn.data.bounded import BLOCK, LEAST, BoundedReader, buffered, open_pack
 from qpignn.data.parquet_table import ParquetTable
 from qpignn.data.sniff import LONGEST_HEADER, Layout, sniff
 from qpignn.data.table_file import Progress, named_errors
-from qpignn.errors import ReadError, listed
-from qpignn.room import free_memory
+from qpignn.errors import ReadError, quoted
+from qpignn.runtime.memory import free_memory
 
 FIRST_ROWS = 64  # of a file that is read by pieces
 BY_PIECES = "'qpignn convert' reads tables by pieces"
@@ -282,7 +282,7 @@ def _ungrouped(column: pd.Series[Any], grouped: re.Pattern[str], thousands: str)
 def _check_names(columns: list[str]) -> None:
     again = sorted(name for name, count in Counter(columns).items() if count > 1)
     if again:
-        raise ReadError(f"expected each column name once, got repeated: {listed(again)}")
+        raise ReadError(f"expected each column name once, got repeated: {quoted(again)}")
     if "" in columns:
         raise ReadError(
             f"expected a name for every column, got none for column {columns.index('') + 1}; was "

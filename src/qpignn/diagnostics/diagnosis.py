@@ -16,7 +16,7 @@ import pandas as pd
 
 from qpignn.data.graph import check_graph, given_nodes, labelled, test_nodes
 from qpignn.data.matrix import column
-from qpignn.data.structure import Whole, communities, neighbour_gap
+from qpignn.data.structure import Integers, communities, neighbour_gap
 from qpignn.diagnostics.coverage import Coverage, Division, Mask, count_coverage, divide
 from qpignn.diagnostics.findings import (
     Finding,
@@ -46,7 +46,7 @@ from qpignn.diagnostics.width_error import (
     error_bins,
     rank_correlation,
 )
-from qpignn.errors import ArrayError, SettingError, listed
+from qpignn.errors import ArrayError, SettingError, quoted
 from qpignn.intervals import Floats, Intervals, covers
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _columns(data: Data, by: Mapping[str, Any] | Sequence[str]) -> dict[str, Any
         if name in words:
             continue
         if name not in names:
-            known = listed([*words, *names], 12)
+            known = quoted([*words, *names], 12)
             has = f"it has {known}" if known else "it has none with a name; pass by={name: values}"
             raise SettingError(f"by: expected a column of the graph, got {name!r}; {has}")
         words[name] = column(data.x, names.index(name)).double().numpy()
@@ -250,7 +250,7 @@ def _groupings(
     given: Mask,
     *,
     width: Floats | None,
-    community: Whole | None,
+    community: Integers | None,
     columns: Mapping[str, Any],
 ) -> list[Grouping]:
     y = data.y.double().numpy()

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from qpignn.data.graph import node_ids
-from qpignn.data.structure import UNREACHED, Whole, communities, degrees, distances
+from qpignn.data.structure import UNREACHABLE, Integers, communities, degrees, distances
 from qpignn.errors import ArrayError, SettingError
 
 if TYPE_CHECKING:
@@ -158,11 +158,11 @@ def by_distance(data: Data, given: Mask, judged: Mask) -> Grouping:
     who = [f"nodes {label} from the nearest given node" for label in labels[:-1]]
     who.append("nodes that no path joins to a given node")
     member = np.clip(far, 1, 3) - 1
-    member[far == UNREACHED] = 3
+    member[far == UNREACHABLE] = 3
     return _present(Grouping("distance", labels, who, member), judged)
 
 
-def by_community(data: Data, judged: Mask, label: Whole | None = None) -> Grouping:
+def by_community(data: Data, judged: Mask, label: Integers | None = None) -> Grouping:
     """Divide by densely joined parts, each named after its best connected node.
 
     Args:

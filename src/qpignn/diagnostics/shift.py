@@ -18,13 +18,13 @@ import torch
 
 from qpignn.data.graph import labelled, node_ids
 from qpignn.data.matrix import is_sparse, to_scipy
-from qpignn.data.structure import Whole, adjacency, communities, degrees
+from qpignn.data.structure import Integers, adjacency, communities, degrees
 from qpignn.diagnostics.coverage import Mask
 from qpignn.diagnostics.sequential_test import COLUMNS, Smoother
 from qpignn.diagnostics.two_sample import FEWEST, Shift, compare_rows
 from qpignn.errors import ArrayError, GraphError
 from qpignn.intervals import Floats
-from qpignn.randomness import numpy_rng
+from qpignn.runtime.randomness import numpy_rng
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -35,7 +35,7 @@ STEPS, DECAY = 10, 0.8  # how far along the edges labels are smoothed
 Columns = list[tuple[str, npt.NDArray[Any]]]
 
 
-def label_shift(data: Data, seed: int = 0, *, community: Whole | None = None) -> Shift | None:
+def label_shift(data: Data, seed: int = 0, *, community: Integers | None = None) -> Shift | None:
     """Compare the nodes without a target with those that have one.
 
     The null hypothesis is that labels are missing completely at random, given features and edges.
@@ -123,7 +123,7 @@ def graph_shift(fit_data: Data, other_data: Data, nodes: Any = None, seed: int =
     return shift and replace(shift, reference=int(known.sum()), compared=int(chosen.sum()))
 
 
-def _sampled(mask: Mask, rng: np.random.Generator) -> Whole:
+def _sampled(mask: Mask, rng: np.random.Generator) -> Integers:
     nodes = np.flatnonzero(mask)
     return nodes if len(nodes) <= MOST else np.sort(rng.choice(nodes, MOST, replace=False))
 
@@ -138,7 +138,7 @@ def _feature_names(data: Data) -> list[str]:
     return list(names or (f"feature {i}" for i in range(data.x.shape[1])))
 
 
-def _smoother(data: Data, nodes: Whole) -> Smoother:
+def _smoother(data: Data, nodes: Integers) -> Smoother:
     """Return how labels of some nodes are spread along the edges, with less weight from afar."""
     links = adjacency(data)
     links = links.maximum(links.T)
@@ -156,7 +156,7 @@ def _smoother(data: Data, nodes: Whole) -> Smoother:
     return smooth
 
 
-def _table(data: Data, nodes: Whole, sparse: bool, columns: Columns) -> tuple[list[str], Any]:
+def _table(data: Data, nodes: Integers, sparse: bool, columns: Columns) -> tuple[list[str], Any]:
     """Return the features of some nodes and further columns, with their names."""
     import scipy.sparse as sp
 
@@ -168,12 +168,12 @@ def _table(data: Data, nodes: Whole, sparse: bool, columns: Columns) -> tuple[li
     return names, sp.hstack([sp.csr_matrix(rows), sp.csr_matrix(further)]).tocsr()
 
 
-def _dense_rows(data: Data, nodes: Whole) -> Floats:
+def _dense_rows(data: Data, nodes: Integers) -> Floats:
     rows: Floats = data.x[torch.from_numpy(nodes)].double().numpy()
     return rows
 
 
-def _feature_counts(data: Data, nodes: Whole) -> Columns:
+def _feature_counts(data: Data, nodes: Integers) -> Columns:
     if is_sparse(data.x):
         counts = np.diff(data.x.crow_indices().numpy())[nodes]
     else:
@@ -181,7 +181,7 @@ def _feature_counts(data: Data, nodes: Whole) -> Columns:
     return [("number of features", counts)]
 
 
-def _half_degrees(data: Data, rng: np.random.Generator) -> Whole:
+def _half_degrees(data: Data, rng: np.random.Generator) -> Integers:
     """Count each edge at one of its two ends, chosen at random.
 
     Degrees of two nodes depend on each other through the edge between them; these counts do not.
@@ -189,18 +189,18 @@ def _half_degrees(data: Data, rng: np.random.Generator) -> Whole:
     coin = rng.random(data.x.shape[0]) < 0.5
     source, target = data.edge_index.numpy()
     here = (coin[source] ^ coin[target]) == (target > source)
-    counts: Whole = np.bincount(target[here], minlength=len(coin))
+    counts: Integers = np.bincount(target[here], minlength=len(coin))
     return counts
 
 
-def _neighbour_columns(data: Data, nodes: Whole) -> Columns:
+def _neighbour_columns(data: Data, nodes: Integers) -> Columns:
     if data.x.shape[1] > COLUMNS:
         return []
     names = (f"neighbours' mean of {name}" for name in _feature_names(data))
     return list(zip(names, _neighbour_means(data, nodes).T, strict=True))
 
 
-def _neighbour_means(data: Data, nodes: Whole) -> Floats:
+def _neighbour_means(data: Data, nodes: Integers) -> Floats:
     """Return the mean features of the neighbours; where there are none, those of all others."""
     import scipy.sparse as sp
 
@@ -218,7 +218,7 @@ def _neighbour_means(data: Data, nodes: Whole) -> Floats:
     return means
 
 
-def _place_columns(data: Data, nodes: Whole, community: Whole) -> Columns:
+def _place_columns(data: Data, nodes: Integers, community: Integers) -> Columns:
     """Return coordinates, and for every larger community whether a node belongs to it."""
     columns: Columns = []
     places = data.get("pos")

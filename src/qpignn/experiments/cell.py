@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from qpignn.data.catalog import find_dataset, load_dataset
 from qpignn.data.perturb import damage
+from qpignn.data.settings import VIEWS, View, make_view
 from qpignn.data.sources.noise import NOISE, narrowest_width
-from qpignn.data.split import ORDERS, keep_labels, split_nodes
+from qpignn.data.split import SPLIT_ORDERS, keep_labels, split_nodes
 from qpignn.data.storage import load_graph
-from qpignn.data.views import VIEWS, View, make_view
-from qpignn.errors import SettingError, one_of, whole_number
+from qpignn.errors import SettingError, check_choice, check_integer
 from qpignn.experiments.digest import code_digest, data_digest, versions
 from qpignn.experiments.memory import PeakMemory
 from qpignn.experiments.published import TEST_SHARE, published_view, start_as_published
@@ -48,7 +48,7 @@ class Cell:
         seed: under ``corrected`` it decides split and initial weights; under ``published`` it
             counts runs, which differ in their initial weights only.
         protocol: ``corrected`` or ``published``, never mixed.
-        view, split: see :mod:`qpignn.data.views` and :mod:`qpignn.data.split`.
+        view, split: see :mod:`qpignn.data.settings` and :mod:`qpignn.data.split`.
         confidence_level: wanted coverage.
         settings: of the method, beyond its defaults.
         source: another data set to fit on; ``dataset`` is then only judged.
@@ -235,13 +235,13 @@ def grid(
     label_fraction: float | None = None,
 ) -> list[Cell]:
     """Return every combination; names and settings are checked before anything trains."""
-    one_of("protocol", protocol, PROTOCOLS)
+    check_choice("protocol", protocol, PROTOCOLS)
     view, split = view or VIEW[protocol], split or "random"
     if protocol == "published" and view != VIEW[protocol]:
         raise SettingError(f"the published protocol has the view {VIEW[protocol]} only, got {view}")
-    one_of("view", view, VIEWS)
-    one_of("split", split, ORDERS)
-    whole_number("seeds", seeds)
+    check_choice("view", view, VIEWS)
+    check_choice("split", split, SPLIT_ORDERS)
+    check_integer("seeds", seeds)
     datasets, methods = ([*dict.fromkeys(names)] for names in (datasets, methods))
     levels = [*dict.fromkeys(confidence_levels)]
     for kind, names in (("data sets", datasets), ("methods", methods), ("levels", levels)):

@@ -17,9 +17,9 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from qpignn.data.sources.files import NOT_PUBLISHED
-from qpignn.errors import one_of, optional_package
+from qpignn.errors import check_choice, import_optional
 from qpignn.experiments.cell import Cell
-from qpignn.room import large_pages
+from qpignn.runtime.memory import huge_pages
 
 Done = tuple[Cell, dict[str, Any] | None, str | None]
 """A cell, and its row or the words of its error."""
@@ -35,7 +35,7 @@ def run_all(cells: list[Cell], *, engine: str = "processes", jobs: int = 1) -> I
         engine: ``processes`` or ``ray``.
         jobs: how many cells at once, one thread each.
     """
-    return ENGINES[one_of("engine", engine, ENGINES)](cells, jobs)
+    return ENGINES[check_choice("engine", engine, ENGINES)](cells, jobs)
 
 
 def _processes(cells: list[Cell], jobs: int) -> Iterator[Done]:
@@ -80,7 +80,7 @@ def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     # spawned, not forked: a fork would copy torch's thread pool in an unusable state
     context = multiprocessing.get_context("spawn")
     pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin)
-    with large_pages():  # as long as the pool is there: it starts processes when it needs them
+    with huge_pages():  # as long as the pool is there: it starts processes when it needs them
         try:
             yield pool
         finally:
@@ -104,7 +104,7 @@ def _end_with_parent() -> None:
 
 def _ray(cells: list[Cell], jobs: int) -> Iterator[Done]:
     """Use the cluster that ``RAY_ADDRESS`` names, or one of ``jobs`` processes on this machine."""
-    ray = optional_package("ray", "the engine ray")
+    ray = import_optional("ray", "the engine ray")
     started = not ray.is_initialized()
     if started:
         own = (

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import Any
 
-from qpignn.data.catalog import find_dataset, why_missing
-from qpignn.data.perturb import KINDS
-from qpignn.data.split import ORDERS
-from qpignn.data.views import VIEWS
-from qpignn.errors import SettingError, listed, one_of, whole_number
+from qpignn.data.catalog import find_dataset, missing_message
+from qpignn.data.perturb import PERTURBATIONS
+from qpignn.data.settings import VIEWS
+from qpignn.data.split import SPLIT_ORDERS
+from qpignn.errors import SettingError, check_choice, check_integer, quoted
 from qpignn.experiments.cell import KEPT, VIEW, Cell
 from qpignn.methods.catalog import make_method, setting_names
 from qpignn.names import PROTOCOLS
@@ -76,11 +76,11 @@ def make_plan(
             what it gives.
         everywhere: also data sets that are not on this machine; their rows may be.
     """
-    one_of("protocol", protocol, PROTOCOLS)
+    check_choice("protocol", protocol, PROTOCOLS)
     check_spec(spec)
-    count = whole_number("seeds", 1 if quick else spec.seeds if seeds is None else seeds)
+    count = check_integer("seeds", 1 if quick else spec.seeds if seeds is None else seeds)
     reasons = {
-        name: None if everywhere else why_missing(find_dataset(name)) for name in spec.datasets
+        name: None if everywhere else missing_message(find_dataset(name)) for name in spec.datasets
     }
     here = [name for name, reason in reasons.items() if reason is None]
     here, conditions = here[: QUICK_SETS if quick else None], spec.conditions
@@ -127,20 +127,20 @@ def check_spec(spec: Spec) -> None:
     for name in spec.datasets:
         find_dataset(name)
     for metric in spec.metrics:
-        one_of("metric", metric, COUNTS if spec.table == "statistics" else METRICS)
+        check_choice("metric", metric, COUNTS if spec.table == "statistics" else METRICS)
     for axis in (spec.rows, spec.columns):
-        one_of("axis", axis, AXES)
+        check_choice("axis", axis, AXES)
     if spec.rows == spec.columns:
         raise SettingError(f"{spec.name}: expected other rows than columns, got {spec.rows} twice")
     for kept in spec.keep:
-        one_of("thing to keep", kept, KEPT)
+        check_choice("thing to keep", kept, KEPT)
     for what, names in (
         ("data sets", spec.datasets),
         ("labels of variants", [variant.label for variant in spec.variants]),
         ("labels of conditions", [condition.label for condition in spec.conditions]),
     ):
         if len({*names}) < len(names):
-            raise SettingError(f"{spec.name}: expected different {what}, got {listed(names)}")
+            raise SettingError(f"{spec.name}: expected different {what}, got {quoted(names)}")
     if not spec.text and spec.table != "statistics" and not (spec.variants and spec.datasets):
         raise SettingError(f"{spec.name}: expected data sets and variants, got none")
     for variant, protocol in itertools.product(spec.variants, PROTOCOLS):
@@ -154,23 +154,23 @@ def _check_settings(variant: Variant, protocol: str) -> None:
     if settings is not None:
         known = setting_names(variant.method, protocol)
         for setting in settings:
-            one_of(f"setting of {variant.method}", setting, known)
+            check_choice(f"setting of {variant.method}", setting, known)
 
 
 def _check_condition(condition: Condition, datasets: Sequence[str]) -> None:
     for name in condition.cell:
-        one_of("field of a condition", name, FIELDS)
+        check_choice("field of a condition", name, FIELDS)
     said = {"view": VIEW["corrected"], "split": "random", **condition.cell}
-    one_of("view", said["view"], VIEWS)
-    one_of("split", said["split"], ORDERS)
+    check_choice("view", said["view"], VIEWS)
+    check_choice("split", said["split"], SPLIT_ORDERS)
     for kind in said.get("damage", {}):
-        one_of("damage", kind, KINDS)
+        check_choice("damage", kind, PERTURBATIONS)
     if "source" in said:
         find_dataset(said["source"])
     for name in datasets:
         known = signature(find_dataset(name).loader).parameters
         for option in said.get("options", {}):
-            one_of(f"option of {name}", option, known)
+            check_choice(f"option of {name}", option, known)
 
 
 def shared_cells(plans: Sequence[Plan]) -> list[Cell]:

@@ -18,12 +18,12 @@ from torch_geometric.nn import SAGEConv
 
 from qpignn.data.catalog import find_dataset, load_dataset
 from qpignn.data.matrix import select_rows
+from qpignn.data.settings import View, make_view
 from qpignn.data.sources.synthetic import PUBLISHED_SEED
 from qpignn.data.split import split_nodes
-from qpignn.data.views import View, make_view
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.qpignn import QpiGNN
-from qpignn.randomness import LegacyStreams
+from qpignn.runtime.randomness import LegacyStreams
 
 TEST_SHARE = 0.2
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from qpignn.errors import whole_number
+from qpignn.errors import check_integer
 from qpignn.experiments.cell import Cell
 from qpignn.experiments.engines import run_all
 from qpignn.experiments.store import Store
@@ -51,7 +51,7 @@ def run_cells(
         fresh: run all, found or not.
         on_done: called after each cell, with the error's words if it failed.
     """
-    whole_number("jobs", jobs)
+    check_integer("jobs", jobs)
     keys = [cell.key() for cell in cells]  # once: data files may change while cells run
     known = {} if fresh else store.get_rows(keys)
     missing = {key: cell for key, cell in zip(keys, cells, strict=True) if key not in known}

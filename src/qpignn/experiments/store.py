@@ -13,7 +13,7 @@ from typing import Any
 from qpignn import __version__
 from qpignn.errors import ReadError, WriteError
 from qpignn.experiments.cell import Cell
-from qpignn.files import as_path, writing
+from qpignn.io.files import check_path, write_errors
 
 TABLE = """
 CREATE TABLE IF NOT EXISTS results (
@@ -34,8 +34,8 @@ class Store:
     """Rows by the key of their cell."""
 
     def __init__(self, path: str | Path) -> None:
-        self.path = as_path("results file", path)
-        with writing(self.path):
+        self.path = check_path("results file", path)
+        with write_errors(self.path):
             self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._connected() as connection:
             connection.execute(TABLE)

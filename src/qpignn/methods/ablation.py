@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from qpignn.errors import not_negative, one_of
+from qpignn.errors import check_choice, check_non_negative
+from qpignn.io.tensors import check_scalar
 from qpignn.methods.base import Fitted
 from qpignn.methods.net import NetMethod
 from qpignn.nn.heads import POSITIVE, IntervalHead, LinearHead
 from qpignn.objectives.joint import VIOLATIONS, joint_loss, mean_over_all, width
 from qpignn.objectives.rqr import rqr
-from qpignn.tensors import one_number
 from qpignn.training.loop import Measured
 
 if TYPE_CHECKING:
@@ -60,12 +60,12 @@ class Ablation(NetMethod):
     def check_settings(self) -> None:
         """Raise if a setting is outside the values it may take."""
         super().check_settings()
-        one_of("head", self.head, HEADS)
-        one_of("loss", self.loss, LOSSES)
-        one_of("half_width", self.half_width, POSITIVE)
-        one_of("violation", self.violation, VIOLATIONS)
-        not_negative("margin", self.margin)
-        not_negative("lambda_width", self._price())
+        check_choice("head", self.head, HEADS)
+        check_choice("loss", self.loss, LOSSES)
+        check_choice("half_width", self.half_width, POSITIVE)
+        check_choice("violation", self.violation, VIOLATIONS)
+        check_non_negative("margin", self.margin)
+        check_non_negative("lambda_width", self._price())
 
     def _price(self) -> float:
         given = self.lambda_width
@@ -128,4 +128,4 @@ class Ablation(NetMethod):
 
     def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
         super()._restore(state, fitted)
-        self.margin_ = one_number(state["margin"])
+        self.margin_ = check_scalar(state["margin"])

@@ -2,8 +2,8 @@
 
 Public methods check and translate; a method implements ``_fit``, ``_predict``, ``_state`` and
 ``_restore``. Targets outside the given nodes are NaN before ``_fit`` sees the graph. Public methods
-run under :func:`qpignn.nn.torch_state.pinned`, so that results do not depend on what the calling
-program has set in torch or NumPy.
+run under :func:`qpignn.runtime.torch_state.torch_defaults`, so that results do not depend on what
+the calling program has set in torch or NumPy.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
-from qpignn import ranks
-from qpignn.data.coding import Coding
-from qpignn.data.doubts import doubts
+from qpignn.data.encoding import FeatureEncoder
 from qpignn.data.graph import check_graph, given_nodes, labelled, node_ids, test_nodes
-from qpignn.data.views import hide_targets
+from qpignn.data.settings import hide_targets
+from qpignn.data.warnings import data_warnings
 from qpignn.diagnostics.diagnosis import Diagnosis, diagnose
 from qpignn.errors import (
     ArrayError,
@@ -41,16 +40,17 @@ from qpignn.errors import (
     SettingError,
     SplitError,
     brief,
-    listed,
-    whole_number,
+    check_integer,
+    quoted,
 )
-from qpignn.files import as_path
 from qpignn.intervals import Intervals, check_level, check_levels
-from qpignn.methods.folder import read_folder, write_folder
+from qpignn.io.files import check_path
+from qpignn.io.tensors import check_tensors, pack_json, unpack_json
 from qpignn.methods.limits import Limits
-from qpignn.nn.torch_state import pinned
-from qpignn.randomness import SEED_BITS
-from qpignn.tensors import check_tensors, packed, unpacked
+from qpignn.methods.serialization import read_folder, write_folder
+from qpignn.runtime import distributed
+from qpignn.runtime.randomness import SEED_BITS
+from qpignn.runtime.torch_state import torch_defaults
 from qpignn.training.history import History
 from qpignn.training.loop import interrupts
 
@@ -92,7 +92,7 @@ class Fitted:
                 "settings, columns, names, coding, calibrated_on or weighted have invalid types"
             )
         if self.coding is not None:
-            Coding.from_dict(self.coding)
+            FeatureEncoder.from_dict(self.coding)
 
     def check(self, data: Data) -> None:
         """Raise unless a graph has the feature columns of the fit.
@@ -104,12 +104,12 @@ class Fitted:
             missing = [name for name in self.names if name not in names]
             unknown = [name for name in names if name not in self.names]
             what = (
-                f"missing {listed(missing) or 'none'}, unknown {listed(unknown) or 'none'}"
+                f"missing {quoted(missing) or 'none'}, unknown {quoted(unknown) or 'none'}"
                 if missing or unknown
                 else "the same ones in another order"
             )
             raise GraphError(
-                f"expected the {self.columns} feature columns of the fit ({listed(self.names)}), "
+                f"expected the {self.columns} feature columns of the fit ({quoted(self.names)}), "
                 f"got {what}; give the graph the columns it was fitted with"
             )
         if data.x.shape[1] != self.columns:
@@ -191,13 +191,13 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
 
         Started by ``torchrun``, all ranks must call this, with the same graph; each ends with the
         same fit. What is legal but deserves a second look is told in warnings
-        (:mod:`qpignn.data.doubts`).
+        (:mod:`qpignn.data.warnings`).
         """
-        with pinned():
+        with torch_defaults():
             self.check_settings()
             data = check_graph(data)
             given = _checked_given(data, train_mask)
-            for doubt in doubts(data, given):
+            for doubt in data_warnings(data, given):
                 warnings.warn(doubt, QpignnWarning, stacklevel=2)
             with interrupts(on_interrupt):
                 self._fit_on(data, given)
@@ -208,7 +208,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         """Learn from the given nodes of a checked graph."""
         self.__dict__.pop("fitted_", None)  # a fit that fails leaves no fit behind
         try:
-            with ranks.together():
+            with distributed.process_group():
                 self._fit(check_graph(hide_targets(data, given)), given)
         finally:
             self.__dict__.pop("_initial_weights", None)  # they were for this fit only
@@ -236,7 +236,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         self, data: Data, mask: Any = None, *, confidence_level: float | None = None
     ) -> Intervals:
         """Return the intervals without a word about the fit; see :meth:`predict_interval`."""
-        with pinned():
+        with torch_defaults():
             fitted = self._fitted()
             data = check_graph(data, need_target=False)
             fitted.check(data)
@@ -270,7 +270,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             confidence_level: which of the fitted levels; default the highest.
             by: columns to divide by; see :func:`qpignn.diagnostics.diagnosis.diagnose`.
         """
-        with pinned():
+        with torch_defaults():
             wanted, *others = self.predict_levels(data, confidence_level=confidence_level)
             return diagnose(
                 data,
@@ -303,22 +303,22 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             **asdict(fitted),
             "interrupted": self.history_.interrupted,  # for readers; load goes by the history
         }
-        with pinned():
-            state = {**self._as_fitted()._state(), "history": packed(asdict(self.history_))}
-        write_folder(as_path("folder", folder), described, state)
+        with torch_defaults():
+            state = {**self._as_fitted()._state(), "history": pack_json(asdict(self.history_))}
+        write_folder(check_path("folder", folder), described, state)
 
     @classmethod
     def load(cls, folder: str | Path) -> Self:
         """Rebuild a method from :meth:`save`'s folder; warns where its training was interrupted."""
-        description, state = read_folder(as_path("folder", folder), cls.__name__)
+        description, state = read_folder(check_path("folder", folder), cls.__name__)
         known = {field.name for field in fields(Fitted)}
         fitted = Fitted(**{name: description[name] for name in known & description.keys()})
         try:
             fitted.check_types()
             method = cls._from_settings(fitted.settings)
             method.check_settings()
-            method.history_ = History.from_dict(unpacked(state.pop("history")))
-            with pinned():
+            method.history_ = History.from_dict(unpack_json(state.pop("history")))
+            with torch_defaults():
                 method._restore(state, fitted)
                 method.fitted_ = fitted
                 check_tensors(state, method._as_fitted()._state())
@@ -334,7 +334,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
     def check_settings(self) -> None:
         """Raise if a setting is outside the values it may take."""
         check_levels(self.confidence_level)
-        whole_number("seed", self.seed, 0, SEED_BITS)
+        check_integer("seed", self.seed, 0, SEED_BITS)
 
     @property
     @abstractmethod
@@ -378,10 +378,10 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         return self.fitted_
 
     @property
-    def coding_(self) -> Coding | None:
+    def coding_(self) -> FeatureEncoder | None:
         """How the fit's table became features, for ``from_frames(..., coding=model.coding_)``."""
         coding = self._fitted().coding
-        return None if coding is None else Coding.from_dict(coding)
+        return None if coding is None else FeatureEncoder.from_dict(coding)
 
     @property
     def levels_(self) -> list[float]:

@@ -8,11 +8,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from qpignn import ranks
-from qpignn.errors import SettingError, whole_number
+from qpignn.errors import SettingError, check_integer
 from qpignn.nn.interval_net import TOGETHER
-from qpignn.randomness import numpy_rng
-from qpignn.room import free_memory
+from qpignn.runtime import distributed
+from qpignn.runtime.memory import free_memory
+from qpignn.runtime.randomness import numpy_rng
 
 LEAST = 16  # nodes in a batch: fewer might all be held out by one member
 USUAL = 8192  # nodes in a batch, where nobody says how many
@@ -21,7 +21,7 @@ SHARE = 0.7  # of the free memory that a step on all nodes may take
 
 def check_batch_size(size: int | None) -> None:
     """Raise unless it is a batch size, or None for a choice of our own."""
-    if size is not None and whole_number("batch_size", size) < LEAST:
+    if size is not None and check_integer("batch_size", size) < LEAST:
         raise SettingError(f"batch_size: expected a whole number from {LEAST} up, got {size}")
 
 
@@ -38,7 +38,7 @@ def chosen_size(
     layer = 4 * hidden * nodes
     side_by_side = members if members * layer <= TOGETHER else 1
     step = side_by_side * 4 * hidden * (4 * nodes + 6 * given)
-    return USUAL if ranks.size() > 1 or step > SHARE * free_memory() else None
+    return USUAL if distributed.world_size() > 1 or step > SHARE * free_memory() else None
 
 
 def deal(nodes: int, size: int, seed: int, epoch: int) -> Iterator[Tensor]:
@@ -48,4 +48,4 @@ def deal(nodes: int, size: int, seed: int, epoch: int) -> Iterator[Tensor]:
     """
     order = numpy_rng(seed, f"batches {epoch}").permutation(nodes)
     for batch in np.array_split(order, -(-nodes // size)):
-        yield torch.from_numpy(np.array_split(batch, ranks.size())[ranks.rank()])
+        yield torch.from_numpy(np.array_split(batch, distributed.world_size())[distributed.rank()])

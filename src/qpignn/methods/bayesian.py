@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from qpignn.methods.normal import NormalMethod
-from qpignn.methods.seen import Seen
+from qpignn.methods.training_set import Seen
 from qpignn.nn.heads import BayesianHead
 from qpignn.objectives.gaussian import normal_kl, normal_nll
 from qpignn.training.loop import Measured

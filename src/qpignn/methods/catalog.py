@@ -8,23 +8,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from qpignn.errors import SettingError, UnknownNameError, known_settings, one_of
-from qpignn.files import as_path
-from qpignn.locks import read_whole
+from qpignn.errors import SettingError, UnknownNameError, check_choice, check_setting_names
+from qpignn.io.files import check_path
+from qpignn.io.locks import read_consistent
 from qpignn.methods.ablation import Ablation
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.bayesian import Bayesian
+from qpignn.methods.cfgnn import CorrectedGNN
 from qpignn.methods.conformal import Conformal
-from qpignn.methods.corrected import CorrectedGNN
 from qpignn.methods.deep_ensemble import DeepEnsemble
 from qpignn.methods.evidential import Evidential
-from qpignn.methods.folder import MODEL_FILES, read_description
 from qpignn.methods.mc_dropout import MCDropout
 from qpignn.methods.prefit import Prefit
 from qpignn.methods.published import PUBLISHED, make_published
 from qpignn.methods.qpignn import QpiGNN
 from qpignn.methods.quantile import QuantileGNN
 from qpignn.methods.rqr import RQR
+from qpignn.methods.serialization import MODEL_FILES, describe_model
 from qpignn.methods.sqr import SQR
 from qpignn.names import PROTOCOLS
 
@@ -65,7 +65,7 @@ def make_method(name: str, protocol: str = "corrected", **settings: Any) -> Inte
         >>> make_method("conformal:sqr", score="absolute", hidden=16).method.hidden
         16
     """
-    one_of("protocol", protocol, PROTOCOLS)
+    check_choice("protocol", protocol, PROTOCOLS)
     if not isinstance(name, str):
         raise UnknownNameError("method", name, METHODS)
     method = _published(name, settings) if protocol == "published" else _made(name, settings)
@@ -84,16 +84,16 @@ def _made(name: str, settings: dict[str, Any]) -> IntervalMethod:
         return Conformal(_made(name.removeprefix(CONFORMAL), rest), **outer)
     if name.startswith(ENSEMBLE):
         return _made(name.removeprefix(ENSEMBLE), {"members": MEMBERS, **settings})
-    cls = CLASSES[one_of("method", name, METHODS)]
-    known_settings(f"method {name!r}", settings, cls._get_param_names())
+    cls = CLASSES[check_choice("method", name, METHODS)]
+    check_setting_names(f"method {name!r}", settings, cls._get_param_names())
     return cls(**settings)
 
 
 def _published(name: str, settings: dict[str, Any]) -> IntervalMethod:
     if name not in PUBLISHED:
-        one_of("method", name, METHODS)
+        check_choice("method", name, METHODS)
         raise SettingError(f"method {name!r} has no published form; those with one: {[*PUBLISHED]}")
-    known_settings(f"method {name!r}", settings, PUBLISHED[name][0]._get_param_names())
+    check_setting_names(f"method {name!r}", settings, PUBLISHED[name][0]._get_param_names())
     return make_published(name, settings)
 
 
@@ -111,14 +111,14 @@ def class_named(name: str) -> type[IntervalMethod]:
     published = [cls for cls, _ in PUBLISHED.values()]
     found: list[type[IntervalMethod]] = [*CLASSES.values(), *published, Conformal, Prefit]
     classes = {cls.__name__: cls for cls in found}
-    return classes[one_of("saved method", name, classes)]
+    return classes[check_choice("saved method", name, classes)]
 
 
 def load_method(folder: str | Path) -> IntervalMethod:
     """Load a saved model of whatever method it is."""
-    folder = as_path("folder", folder)
+    folder = check_path("folder", folder)
 
     def load() -> IntervalMethod:
-        return class_named(read_description(folder)["method"]).load(folder)
+        return class_named(describe_model(folder)["method"]).load(folder)
 
-    return read_whole(folder, MODEL_FILES, load)
+    return read_consistent(folder, MODEL_FILES, load)

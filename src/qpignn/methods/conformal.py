@@ -20,7 +20,7 @@ import torch
 from sklearn.base import clone
 from torch import Tensor, nn
 
-from qpignn.calibration import conformal_quantile
+from qpignn.calibration.cross_fit import conformal_quantile
 from qpignn.data.graph import check_graph
 from qpignn.errors import (
     ModelFileError,
@@ -28,19 +28,19 @@ from qpignn.errors import (
     SettingError,
     SplitError,
     brief,
-    known_settings,
-    one_of,
-    real_number,
-    truth,
+    check_bool,
+    check_choice,
+    check_number,
+    check_setting_names,
 )
 from qpignn.intervals import Intervals, check_levels
+from qpignn.io.tensors import pack_json, unpack_json
 from qpignn.methods.base import Bounds, Fitted, IntervalMethod, as_mask
 from qpignn.methods.groups import KnownResiduals, local_difficulty, node_groups
 from qpignn.methods.net import part_of
 from qpignn.methods.prefit import Prefit
-from qpignn.nn.torch_state import pinned
-from qpignn.randomness import numpy_rng
-from qpignn.tensors import packed, unpacked
+from qpignn.runtime.randomness import numpy_rng
+from qpignn.runtime.torch_state import torch_defaults
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -91,7 +91,7 @@ class Conformal(IntervalMethod):
         neighbourhood: bool = False,
         **unknown: Any,
     ) -> None:
-        known_settings("Conformal", unknown, self._get_param_names())
+        check_setting_names("Conformal", unknown, self._get_param_names())
         self.method = method
         self.score = score
         self.calibration = calibration
@@ -119,7 +119,7 @@ class Conformal(IntervalMethod):
             confidence_level: wanted coverage, or several.
             settings: ``score``, ``groups`` and so on.
         """
-        with pinned():
+        with torch_defaults():
             if not callable(model):
                 raise SettingError(
                     f"model: expected a net or a function of x and edge_index, got {brief(model)}"
@@ -163,12 +163,12 @@ class Conformal(IntervalMethod):
                 f"got {brief(self.method)}"
             )
         self.method.check_settings()
-        one_of("score", self.score, SCORES)
-        if not 0 < real_number("calibration", self.calibration) < 1:
+        check_choice("score", self.score, SCORES)
+        if not 0 < check_number("calibration", self.calibration) < 1:
             raise SettingError(
                 f"calibration: expected a share strictly between 0 and 1, got {self.calibration!r}"
             )
-        truth("neighbourhood", self.neighbourhood)
+        check_bool("neighbourhood", self.neighbourhood)
         if not isinstance(self.groups, str | None):
             raise SettingError(
                 f"groups: expected degree, community or the name of a column, "
@@ -314,14 +314,14 @@ class Conformal(IntervalMethod):
 
     def _state(self) -> dict[str, Tensor]:
         words = {"groups": self.group_state_, "widenings": list(self.widenings_.items())}
-        state = {"conformal": packed(words)}
+        state = {"conformal": pack_json(words)}
         if self._residuals is not None:
             state |= self._residuals.state()
         inner = self.method_._as_fitted()._state()
         return state | {f"method.{name}": tensor for name, tensor in inner.items()}
 
     def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
-        words = unpacked(state["conformal"])
+        words = unpack_json(state["conformal"])
         self.group_state_ = words["groups"]
         self.widenings_ = dict(words["widenings"])
         self._residuals = KnownResiduals.from_state(state) if self.neighbourhood else None

@@ -8,7 +8,7 @@ import torch
 from scipy.special import stdtrit
 from torch import Tensor, nn
 
-from qpignn.errors import not_negative
+from qpignn.errors import check_non_negative
 from qpignn.methods.net import NetMethod
 from qpignn.nn.heads import LinearHead
 from qpignn.objectives.evidential import evidential_nll, misplaced_evidence, squared_scale
@@ -45,7 +45,7 @@ class Evidential(NetMethod):
     def check_settings(self) -> None:
         """Raise if a setting is outside the values it may take."""
         super().check_settings()
-        not_negative("evidence_penalty", self.evidence_penalty)
+        check_non_negative("evidence_penalty", self.evidence_penalty)
 
     def _head(self, generator: torch.Generator) -> nn.Module:
         return LinearHead(self.hidden, 4, generator=generator, members=self._members())

@@ -15,8 +15,8 @@ from torch import Tensor
 from qpignn.data.graph import node_ids
 from qpignn.data.matrix import select_rows, to_csr
 from qpignn.data.structure import communities, degrees
-from qpignn.errors import SettingError, listed
-from qpignn.tensors import packed, unpacked
+from qpignn.errors import SettingError, quoted
+from qpignn.io.tensors import pack_json, unpack_json
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -68,7 +68,7 @@ def node_groups(
     if labels is None or len(labels) != nodes:
         raise SettingError(
             f"groups: expected degree, community, a column of categories "
-            f"({listed(columns) or 'it has none'}) or an "
+            f"({quoted(columns) or 'it has none'}) or an "
             f"attribute of the graph with {nodes} labels, got {kind!r}"
         )
     plain = labels.tolist() if hasattr(labels, "tolist") else list(labels)
@@ -121,7 +121,7 @@ class KnownResiduals:
         known = places >= 0
         if not known.any():
             raise SettingError(
-                f"neighbourhood: expected a graph with nodes of the fit ({listed(self.keys)}), got "
+                f"neighbourhood: expected a graph with nodes of the fit ({quoted(self.keys)}), got "
                 f"none of them; use neighbourhood=False for other graphs"
             )
         if self.features:
@@ -140,7 +140,7 @@ class KnownResiduals:
     def state(self) -> dict[str, Tensor]:
         """Return the contents as tensors, to be saved beside a model."""
         words = {"keys": self.keys, "features": self.features}
-        return {"residuals": torch.from_numpy(self.residuals), "residual_nodes": packed(words)}
+        return {"residuals": torch.from_numpy(self.residuals), "residual_nodes": pack_json(words)}
 
     @classmethod
     def from_state(cls, state: dict[str, Tensor]) -> Self:
@@ -150,7 +150,7 @@ class KnownResiduals:
                 "neighbourhood: expected the ids of the fitted nodes, got a model saved by a "
                 "version that did not keep them; fit again"
             )
-        words, residuals = unpacked(state["residual_nodes"]), state["residuals"]
+        words, residuals = unpack_json(state["residual_nodes"]), state["residuals"]
         keys, features = words["keys"], words["features"]
         right = (
             isinstance(keys, list)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from qpignn.errors import SettingError, real_number
+from qpignn.errors import SettingError, check_number
 
 AUTO = "auto"
 
@@ -88,7 +88,7 @@ def check_limits(y_min: Any, y_max: Any) -> None:
     """Raise unless the settings are numbers, None or ``auto``, the lower one below the higher."""
     for name, limit in (("y_min", y_min), ("y_max", y_max)):
         if limit is not None and not (isinstance(limit, str) and limit == AUTO):
-            real_number(name, limit, what='"auto", a number, or None for no limit')
+            check_number(name, limit, what='"auto", a number, or None for no limit')
     low, high = settings_range(y_min, y_max)
     if not low < high:
         raise SettingError(f"y_min: expected a number below y_max, got {low!r} and {high!r}")

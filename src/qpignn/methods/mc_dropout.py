@@ -7,15 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from qpignn.errors import SettingError, truth, whole_number
+from qpignn.encoders.sage import SageEncoder
+from qpignn.encoders.sparse import Operands
+from qpignn.errors import SettingError, check_bool, check_integer
+from qpignn.io.tensors import check_scalar
 from qpignn.methods.base import Fitted
 from qpignn.methods.normal import NormalMethod
-from qpignn.methods.seen import Seen
-from qpignn.nn.encoders import SageEncoder
+from qpignn.methods.training_set import Seen
 from qpignn.nn.heads import LinearHead
-from qpignn.nn.propagate import Operands
-from qpignn.randomness import torch_rng
-from qpignn.tensors import one_number
+from qpignn.runtime.randomness import torch_rng
 
 MOST_PASSES = 10_000
 
@@ -52,9 +52,9 @@ class MCDropout(NormalMethod):
     def check_settings(self) -> None:
         """Raise if a setting is outside the values it may take."""
         super().check_settings()
-        if whole_number("passes", self.passes, 2) > MOST_PASSES:  # all are kept until the last
+        if check_integer("passes", self.passes, 2) > MOST_PASSES:  # all are kept until the last
             raise SettingError(f"passes: expected at most {MOST_PASSES:,}, got {self.passes:,}")
-        truth("include_noise", self.include_noise)
+        check_bool("include_noise", self.include_noise)
 
     def _head(self, generator: torch.Generator) -> nn.Module:
         return LinearHead(self.hidden, 1, generator=generator, members=self._members())
@@ -101,4 +101,4 @@ class MCDropout(NormalMethod):
 
     def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
         super()._restore(state, fitted)
-        self.noise_ = one_number(state["noise"])
+        self.noise_ = check_scalar(state["noise"])

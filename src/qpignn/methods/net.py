@@ -15,41 +15,41 @@ from typing import TYPE_CHECKING, Any, Self
 import torch
 from torch import Tensor, nn
 
-from qpignn import ranks
-from qpignn.data.matrix import by_content, is_sparse
+from qpignn.data.matrix import best_layout, is_sparse
 from qpignn.data.scaling import (
     Scaler,
     TargetScaler,
+    count_nodes_that_differ,
     fit_feature_scaler,
     fit_range_scalers,
     fit_target_scaler,
-    nodes_that_differ,
 )
+from qpignn.encoders.sage import ACTIVATIONS, SageEncoder
+from qpignn.encoders.sampling import Sampler
+from qpignn.encoders.sparse import Operands, prepare
 from qpignn.errors import (
     QpignnWarning,
     SettingError,
     SplitError,
-    count_of,
-    known_settings,
-    listed,
-    not_negative,
-    one_of,
-    truth,
-    whole_number,
+    check_bool,
+    check_choice,
+    check_integer,
+    check_non_negative,
+    check_setting_names,
+    plural,
+    quoted,
 )
 from qpignn.intervals import check_levels
+from qpignn.io.tensors import check_tensors
 from qpignn.methods.base import Bounds, Fitted, IntervalMethod
 from qpignn.methods.batches import check_batch_size, chosen_size, deal
 from qpignn.methods.limits import AUTO, Limits, check_limits, settings_range
-from qpignn.methods.seen import FOLDS, Batch, Seen, fold_turns
-from qpignn.nn.device import PRECISIONS, find_device, product_precision, threads_for
-from qpignn.nn.encoders import ACTIVATIONS, SageEncoder
+from qpignn.methods.training_set import FOLDS, Batch, Seen, fold_turns
 from qpignn.nn.interval_net import IntervalNet, each, run_apart
-from qpignn.nn.propagate import Operands, prepare
-from qpignn.nn.sampling import Sampler
 from qpignn.objectives.joint import covered, mean_over_all, violation, width
-from qpignn.randomness import torch_rng
-from qpignn.tensors import check_tensors
+from qpignn.runtime import distributed
+from qpignn.runtime.device import PRECISIONS, find_device, limit_threads, matmul_precision
+from qpignn.runtime.randomness import torch_rng
 from qpignn.training.byhand import Stepped, step_of
 from qpignn.training.checkpoint import agreed
 from qpignn.training.loop import Measured, Steps, TrainingSettings, once, train
@@ -119,7 +119,7 @@ class NetMethod(IntervalMethod):
         verbose: bool = False,
         **unknown: Any,
     ) -> None:
-        known_settings(type(self).__name__, unknown, self._get_param_names())
+        check_setting_names(type(self).__name__, unknown, self._get_param_names())
         self.confidence_level = confidence_level
         self.members = members
         self.hidden = hidden
@@ -213,22 +213,22 @@ class NetMethod(IntervalMethod):
 
     def check_settings(self) -> None:
         """Raise if a setting is outside the values it may take."""
-        whole_number("members", self._members())
+        check_integer("members", self._members())
         super().check_settings()
-        one_of("scaling", self.scaling, SCALINGS)
-        one_of("dtype", self.dtype, DTYPES)
-        one_of("activation", self.activation, ACTIVATIONS)
-        one_of("precision", self.precision, PRECISIONS)
+        check_choice("scaling", self.scaling, SCALINGS)
+        check_choice("dtype", self.dtype, DTYPES)
+        check_choice("activation", self.activation, ACTIVATIONS)
+        check_choice("precision", self.precision, PRECISIONS)
         find_device(self.device)
         check_batch_size(self.batch_size)
-        whole_number("fan_out", self.fan_out)
+        check_integer("fan_out", self.fan_out)
         if self._members() > 1 and self._members() % FOLDS:
             raise SettingError(f"members: expected 1 or a multiple of {FOLDS}, got {self.members}")
-        whole_number("hidden", self.hidden)
-        whole_number("layers", self.layers)
+        check_integer("hidden", self.hidden)
+        check_integer("layers", self.layers)
         check_limits(self.y_min, self.y_max)
-        truth("verbose", self.verbose)
-        if not not_negative("dropout", self.dropout) < 1:
+        check_bool("verbose", self.verbose)
+        if not check_non_negative("dropout", self.dropout) < 1:
             raise SettingError(f"dropout: expected a share from 0 to below 1, got {self.dropout!r}")
         self._training()
 
@@ -245,7 +245,7 @@ class NetMethod(IntervalMethod):
     def _fit_on(self, data: Data, given: Tensor) -> Self:
         self.limits_ = Limits.find(self.y_min, self.y_max, data.y[given].numpy())
         data = copy.copy(data)
-        data.x = by_content(data.x)
+        data.x = best_layout(data.x)
         return super()._fit_on(data, given)
 
     def _limits(self) -> Limits:
@@ -293,7 +293,7 @@ class NetMethod(IntervalMethod):
     def _pace(self, nodes: int) -> Iterator[None]:
         """Run nets as exactly as asked for, on as many threads as are worth it."""
         numbers = nodes * self.hidden * self._members()
-        with product_precision(self.precision), threads_for(numbers):
+        with matmul_precision(self.precision), limit_threads(numbers):
             yield
 
     def _batch_steps(self, seen: Seen) -> Steps:
@@ -303,7 +303,7 @@ class NetMethod(IntervalMethod):
         sampler = Sampler(seen.graph, self.layers, self.fan_out)
 
         def steps(epoch: int) -> Iterator[Measured]:
-            draw = torch_rng(self.seed, f"neighbours {epoch} {ranks.rank()}")
+            draw = torch_rng(self.seed, f"neighbours {epoch} {distributed.rank()}")
             for part in deal(given, batch.size, self.seed, epoch):
                 some = Seen(
                     sampler.batch(batch.positions[part], draw),
@@ -400,14 +400,14 @@ class NetMethod(IntervalMethod):
 
     def _warn_of_left_out(self, data: Data) -> None:
         """Warn of columns that vary, but not on the given nodes."""
-        counts = nodes_that_differ(data.x, self.x_scaler_)
+        counts = count_nodes_that_differ(data.x, self.x_scaler_)
         if not counts:
             return
         names = data.get("feature_names")
         columns = [column if names is None else names[column] for column in counts]
         warnings.warn(
-            f"feature columns {listed(columns)}: constant on the labelled nodes, with other values "
-            f"on up to {count_of(max(counts.values()), 'other node')}. Nothing can be learnt from "
+            f"feature columns {quoted(columns)}: constant on the labelled nodes, with other values "
+            f"on up to {plural(max(counts.values()), 'other node')}. Nothing can be learnt from "
             f"such columns, and they are left out; if the target depends on one, intervals cover "
             f"less on those nodes: label some of them",
             QpignnWarning,
@@ -467,7 +467,7 @@ class NetMethod(IntervalMethod):
         return held_out
 
     def _operands(self, data: Data, first: Tensor | None = None) -> Operands:
-        x, dtype, offset = by_content(data.x), DTYPES[self.dtype], None
+        x, dtype, offset = best_layout(data.x), DTYPES[self.dtype], None
         if is_sparse(x):
             x, offset = self.x_scaler_.transform_sparse(x, dtype)
         else:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from qpignn.errors import ArrayError, NotFittedError
 from qpignn.methods.base import Bounds, Fitted, IntervalMethod
-from qpignn.nn.torch_state import host_defaults
+from qpignn.runtime.torch_state import caller_defaults
 from qpignn.training.history import History
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class Prefit(IntervalMethod):
             )
         if isinstance(self.model, nn.Module):
             self.model.eval()
-        with host_defaults(), torch.no_grad():
+        with caller_defaults(), torch.no_grad():
             answer = self.model(self._features(data), data.edge_index)
         try:
             said = torch.as_tensor(answer).detach().double()

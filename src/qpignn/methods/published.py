@@ -13,20 +13,20 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from qpignn.encoders.sage import SageEncoder, SageLayer, uniform_parameter
+from qpignn.encoders.sparse import Operands
 from qpignn.methods.ablation import Ablation
 from qpignn.methods.base import IntervalMethod
+from qpignn.methods.cfgnn import CorrectedGNN
 from qpignn.methods.conformal import Conformal
-from qpignn.methods.corrected import CorrectedGNN
 from qpignn.methods.mc_dropout import MCDropout
 from qpignn.methods.normal import NormalMethod
 from qpignn.methods.qpignn import PUBLISHED_NET, QpiGNN
 from qpignn.methods.rqr import RQR
 from qpignn.methods.sqr import SQR, taus_of
-from qpignn.nn.encoders import SageEncoder, SageLayer, uniform_parameter
 from qpignn.nn.heads import BayesianHead, LinearHead
 from qpignn.nn.interval_net import IntervalNet
-from qpignn.nn.propagate import Operands
-from qpignn.randomness import torch_rng
+from qpignn.runtime.randomness import torch_rng
 from qpignn.training.loop import Measured
 
 

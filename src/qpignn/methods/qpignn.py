@@ -9,19 +9,19 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from qpignn.errors import SettingError, SplitError, one_of, real_number, whole_number
+from qpignn.errors import SettingError, SplitError, check_choice, check_integer, check_number
 from qpignn.intervals import check_levels
+from qpignn.io.tensors import check_scalar
 from qpignn.methods.base import Fitted
 from qpignn.methods.limits import AUTO
 from qpignn.methods.net import DTYPES
-from qpignn.methods.seen import Seen, fold_turns
 from qpignn.methods.selfcalibrating import Outputs, SelfCalibrating
+from qpignn.methods.training_set import Seen, fold_turns
 from qpignn.nn.heads import POSITIVE, IntervalHead
 from qpignn.objectives.joint import VIOLATIONS, WIDTHS, covered, joint_loss, mean_over_all, width
-from qpignn.search import minimise
-from qpignn.tensors import one_number
 from qpignn.training.byhand import Stepped, joint_steps
 from qpignn.training.loop import Measured
+from qpignn.training.search import minimise
 
 SEARCHED = {"all": (0.005, 0.5), "product": (0.005, 0.5), "violated": (0.1, 1.0)}
 """Where λ is sought, by the form of the violation."""
@@ -47,10 +47,10 @@ class QpiGNN(SelfCalibrating):
     By default it calibrates itself, and needs no λ: ten small nets are trained side by side at
     λ = α/2, each without another fifth of the given nodes; all stop at the epoch that serves those
     fifths best; and the average interval is stretched until the held-out nodes are covered at the
-    wanted level (:mod:`qpignn.calibration`). What that promises: coverage close to the wanted one,
-    on average over nodes like the given ones. What it does not: a finite-sample guarantee (the
-    stretch is fitted on averages of two nets and used on the average of ten), coverage in every
-    group of nodes, or anything where the nodes to predict differ from the given ones. Node weights
+    wanted level (:mod:`qpignn.calibration.cross_fit`). What that promises: coverage close to the
+    wanted one, on average over nodes like the given ones. What it does not: a finite-sample
+    guarantee (the stretch is fitted on averages of two nets and used on the average of ten),
+    coverage in every group of nodes, or anything where the nodes to predict differ. Node weights
     count in training, not in this calibration: coverage is that of nodes, each counted once. With
     fewer given nodes than a level needs (9 for 90 %) bounds are infinite, and a warning says so.
 
@@ -137,16 +137,16 @@ class QpiGNN(SelfCalibrating):
     def check_settings(self) -> None:
         """Raise if a setting is outside the values it may take."""
         super().check_settings()
-        one_of("half_width", self.half_width, POSITIVE)
-        one_of("violation", self.violation, VIOLATIONS)
-        one_of("width", self.width, WIDTHS)
-        whole_number("trials", self.trials)
+        check_choice("half_width", self.half_width, POSITIVE)
+        check_choice("violation", self.violation, VIOLATIONS)
+        check_choice("width", self.width, WIDTHS)
+        check_integer("trials", self.trials)
         self._check_price()
 
     def _check_price(self) -> None:
         lam: Any = self.lambda_width
         if not (isinstance(lam, str) and lam in ("auto", "tuned")):
-            real_number("lambda_width", lam, 0, '"auto", "tuned" or a number from 0 up')
+            check_number("lambda_width", lam, 0, '"auto", "tuned" or a number from 0 up')
             largest = torch.finfo(DTYPES[self.dtype]).max
             if lam > largest:
                 raise SettingError(
@@ -209,7 +209,7 @@ class QpiGNN(SelfCalibrating):
 
     def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
         super()._restore(state, fitted)
-        self.lambda_width_ = float(one_number(state["lambda_width"]))
+        self.lambda_width_ = float(check_scalar(state["lambda_width"]))
 
     def _state(self) -> dict[str, Tensor]:
         return {

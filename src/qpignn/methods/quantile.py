@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from qpignn.methods.net import NetMethod
-from qpignn.methods.seen import Seen
+from qpignn.methods.training_set import Seen
 from qpignn.nn.heads import IntervalHead
 from qpignn.objectives.joint import joint_loss
 from qpignn.training.byhand import Stepped, joint_steps

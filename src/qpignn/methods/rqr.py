@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from qpignn.errors import not_negative
+from qpignn.errors import check_non_negative
 from qpignn.methods.net import NetMethod
 from qpignn.nn.heads import LinearHead
 from qpignn.objectives.joint import mean_over_all
@@ -43,8 +43,8 @@ class RQR(NetMethod):
     def check_settings(self) -> None:
         """Raise if a setting is outside the values it may take."""
         super().check_settings()
-        not_negative("lambda_width", self.lambda_width)
-        not_negative("gamma_order", self.gamma_order)
+        check_non_negative("lambda_width", self.lambda_width)
+        check_non_negative("gamma_order", self.gamma_order)
 
     def _head(self, generator: torch.Generator) -> nn.Module:
         outputs = 2 * len(self._trained_levels())

@@ -13,7 +13,7 @@ import torch
 from scipy.stats import skew
 from torch import Tensor
 
-from qpignn.calibration import (
+from qpignn.calibration.cross_fit import (
     FEW,
     TAILS,
     Floats,
@@ -24,11 +24,11 @@ from qpignn.calibration import (
     enough_for,
 )
 from qpignn.data.scaling import TRANSFORMS
-from qpignn.errors import QpignnWarning, SettingError, count_of, one_of
+from qpignn.errors import QpignnWarning, SettingError, check_choice, plural
 from qpignn.intervals import SIDES, check_levels
 from qpignn.methods.base import Bounds, Fitted
 from qpignn.methods.net import NetMethod
-from qpignn.methods.seen import Seen
+from qpignn.methods.training_set import Seen
 from qpignn.training.loop import keeps_interrupted
 
 if TYPE_CHECKING:
@@ -71,9 +71,9 @@ class SelfCalibrating(NetMethod):
     def check_settings(self) -> None:
         """Raise if a setting is outside the values it may take."""
         super().check_settings()
-        one_of("side", self.side, SIDES)
-        one_of("tails", "free" if self.tails is None else self.tails, TAILS)
-        one_of("target_transform", self.target_transform, ("auto", *TRANSFORMS))
+        check_choice("side", self.side, SIDES)
+        check_choice("tails", "free" if self.tails is None else self.tails, TAILS)
+        check_choice("target_transform", self.target_transform, ("auto", *TRANSFORMS))
         lowest = check_levels(self.confidence_level)[0]
         if self.side != "both" and lowest <= 0.5:
             raise SettingError(
@@ -170,7 +170,7 @@ class SelfCalibrating(NetMethod):
         judged = self._calibrated_on = int(held_out.any(axis=0).sum())
         if judged < enough_for(level):
             warnings.warn(
-                f"{count_of(judged, 'held-out node')} of {len(seen.y):,} labelled: too few to "
+                f"{plural(judged, 'held-out node')} of {len(seen.y):,} labelled: too few to "
                 f"calibrate a level of {level:g}, which needs {enough_for(level)}; its intervals "
                 f"are infinite. Label more nodes, or ask for a lower level",
                 QpignnWarning,

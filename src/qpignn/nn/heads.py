@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from qpignn.nn.encoders import uniform_parameter
+from qpignn.encoders.sage import uniform_parameter
 
 POSITIVE: dict[str, Callable[[Tensor], Tensor]] = {
     "softplus": nn.functional.softplus,

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from qpignn.nn.encoders import SageEncoder
-from qpignn.nn.propagate import Operands
-from qpignn.room import CHUNK
+from qpignn.encoders.sage import SageEncoder
+from qpignn.encoders.sparse import Operands
+from qpignn.runtime.memory import CHUNK_ROWS
 
 TOGETHER = 2**28  # bytes of one layer's hidden vectors up to which members run together
 
@@ -32,7 +32,7 @@ class IntervalNet(nn.Module):
         """Run encoder and head; nodes by nodes, where the graph is large and nobody trains."""
         encoder = self.encoder
         calm = not (encoder.training or torch.is_grad_enabled())
-        if calm and graph.nodes > CHUNK and isinstance(encoder, SageEncoder):
+        if calm and graph.nodes > CHUNK_ROWS and isinstance(encoder, SageEncoder):
             return _joined([self.head(part) for part in encoder.in_chunks(graph)], dim=-1)
         return self.head(encoder(graph))
 
@@ -54,7 +54,7 @@ def run_apart(graph: Operands, members: int, hidden: int) -> bool:
 
 def runs_at_once(graph: Operands, members: int, hidden: int) -> bool:
     """Whether a net that only runs does so on all nodes and for all members at the same time."""
-    return graph.nodes <= CHUNK and not run_apart(graph, members, hidden)
+    return graph.nodes <= CHUNK_ROWS and not run_apart(graph, members, hidden)
 
 
 def _joined(parts: Sequence[Any], dim: int) -> Any:

@@ -12,7 +12,7 @@ from pathlib import Path
 from pkgutil import iter_modules
 from runpy import run_path
 
-from qpignn.errors import ReadError, one_of
+from qpignn.errors import ReadError, check_choice
 from qpignn.paper.spec import Spec
 
 HELPERS = ("spec", "variants")
@@ -35,7 +35,7 @@ def find_spec(name: str) -> Spec:
     A file is run to be read, as any Python file is: only name one you trust.
     """
     if not name.endswith(".py"):
-        return specs()[one_of("table or figure", name, specs())]
+        return specs()[check_choice("table or figure", name, specs())]
     if not Path(name).is_file():
         raise ReadError(f"{name}: expected a Python file with a SPEC, got no file")
     try:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from importlib.resources import files
 from typing import Any
 
-from qpignn.errors import one_of
+from qpignn.errors import check_choice
 
 SYNTHETIC = ("basic", "gaussian", "uniform", "outlier", "edge", "ba", "er", "grid", "tree")
 REAL = (
@@ -93,7 +93,7 @@ def read_facts(name: str) -> list[dict[str, str]]:
     """Return the paper's own figures: variant, condition, dataset, metric, value."""
     facts = files("qpignn.paper").joinpath("facts")
     known = [path.name.removesuffix(".csv") for path in facts.iterdir()]
-    text = facts.joinpath(f"{one_of('facts', name, known)}.csv").read_text(encoding="utf-8")
+    text = facts.joinpath(f"{check_choice('facts', name, known)}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 

@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from qpignn.data.coding import NUMBER
+from qpignn.data.encoding import NUMBER
 from qpignn.data.graph import node_ids
 from qpignn.data.matrix import column, is_sparse
-from qpignn.errors import ArrayError, SettingError, brief, listed
+from qpignn.errors import ArrayError, SettingError, brief, quoted
 from qpignn.reports.markup import rounded
 
 if TYPE_CHECKING:
@@ -173,5 +173,5 @@ def left_out_note(names: list[str]) -> str:
         return ""
     return (
         f"{len(names):,} further columns are not on this page, to keep it small "
-        f"({listed(names, 5)}); choose columns with write_report(..., columns=)"
+        f"({quoted(names, 5)}); choose columns with write_report(..., columns=)"
     )

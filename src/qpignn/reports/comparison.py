@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from qpignn.csv_output import to_csv
+from qpignn.io.csv_output import to_csv
 from qpignn.reports.paper import Shown, Table
 from qpignn.reports.render import to_json, to_latex, to_markdown
 from qpignn.reports.tables import over_seeds

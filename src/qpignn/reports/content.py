@@ -14,10 +14,10 @@ import numpy as np
 import pandas as pd
 
 from qpignn import __version__
-from qpignn.data.structure import Overview, overview
+from qpignn.data.structure import GraphSummary, summarize_graph
 from qpignn.diagnostics.coverage import Group
 from qpignn.diagnostics.diagnosis import Diagnosis
-from qpignn.files import as_path, replace_file
+from qpignn.io.files import check_path, write_atomically
 from qpignn.methods.base import IntervalMethod
 from qpignn.reports.columns import column_content
 from qpignn.reports.headline import key_numbers, sentences, verdict
@@ -76,10 +76,10 @@ def write_report(
     Raises:
         SettingError, ArrayError: where ``columns`` is no table with one value per node.
     """
-    path = as_path("path", path)
+    path = check_path("path", path)
     results = examine(model, data, confidence_level=confidence_level, by=by)
     content = page_content(results, model, columns=columns, target=target, title=title)
-    replace_file(path, render_page(content).encode())
+    write_atomically(path, render_page(content).encode())
     return results.diagnosis
 
 
@@ -99,7 +99,7 @@ def page_content(
     shown = listed_nodes(data)
     place = np.full(len(results.intervals), -1)
     place[shown] = np.arange(len(shown))
-    counts = overview(data)
+    counts = summarize_graph(data)
     edges = f"{counts.edges:,} {'directed ' * counts.directed}edges"
     return {
         "title": title or f"{_kind(found.side)} for {target}",
@@ -198,7 +198,7 @@ def _versions() -> list[list[str]]:
     return [["qpignn", __version__], ["Python", platform.python_version()], *packages]
 
 
-def _read(data: Data, counts: Overview) -> list[list[str]]:
+def _read(data: Data, counts: GraphSummary) -> list[list[str]]:
     facts = asdict(counts)
     shown = [
         [name, "yes" if value is True else "no" if value is False else f"{value:,}"]

@@ -11,8 +11,8 @@ import pandas as pd
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from qpignn.drawing import INSIDE
-from qpignn.files import replace_file
+from qpignn.io.files import write_atomically
+from qpignn.plotting import INSIDE
 
 LOSSES = {"printed": ("#08306b", "o", "-"), "published": ("#d95f02", "s", "--")}
 
@@ -70,4 +70,4 @@ def save_figure(figure: Figure, path: Path) -> None:
     """Write a figure to a file of the kind its name says."""
     content = BytesIO()
     figure.savefig(content, format=path.suffix.lower().removeprefix("."), dpi=150)
-    replace_file(path, content.getvalue())
+    write_atomically(path, content.getvalue())

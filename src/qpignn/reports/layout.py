@@ -19,10 +19,10 @@ from scipy.sparse.csgraph import breadth_first_order, connected_components
 from scipy.spatial import cKDTree
 
 from qpignn.data.structure import adjacency
-from qpignn.randomness import numpy_rng
 from qpignn.reports.maps import map_of
 from qpignn.reports.markup import rounded
-from qpignn.room import row_chunks
+from qpignn.runtime.memory import row_chunks
+from qpignn.runtime.randomness import numpy_rng
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

@@ -16,7 +16,7 @@ from importlib.resources import files
 from string import Template
 from typing import Any
 
-from qpignn.files import finite
+from qpignn.io.files import json_safe
 from qpignn.reports.markup import WORDS, Section, icon, sentence, text
 from qpignn.reports.sections import sections
 
@@ -78,7 +78,7 @@ def _embedded(content: dict[str, Any]) -> str:
     try:
         words = json.dumps(content, **form)
     except ValueError:  # an infinite number: look through all of them, which takes time
-        words = json.dumps(finite(content), **form)
+        words = json.dumps(json_safe(content), **form)
     return words.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 

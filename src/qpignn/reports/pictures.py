@@ -11,7 +11,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from qpignn.errors import SettingError, one_of
+from qpignn.errors import SettingError, check_choice
 from qpignn.experiments.plan import Plan
 from qpignn.intervals import Intervals
 from qpignn.paper.spec import Spec, read_facts
@@ -31,12 +31,12 @@ NEEDS = {"bands": "intervals", "trajectories": "history"}  # what the cells must
 
 def check_shown(spec: Spec) -> None:
     """Raise if a spec asks for a table, picture or facts that are not there."""
-    one_of("table", spec.table, TABLES)
+    check_choice("table", spec.table, TABLES)
     if spec.facts is not None:
         read_facts(spec.facts)
     if spec.picture is None:
         return
-    needed = NEEDS.get(one_of("picture", spec.picture, PICTURES))
+    needed = NEEDS.get(check_choice("picture", spec.picture, PICTURES))
     if needed is not None and needed not in spec.keep:
         raise SettingError(
             f'{spec.name}: expected keep=("{needed}",) for the picture {spec.picture}, '

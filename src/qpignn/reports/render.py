@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import asdict
 
-from qpignn.files import finite
+from qpignn.io.files import json_safe
 from qpignn.reports.paper import NUMBERS, Shown, Table
 
 WIDE = 6  # columns; more are shrunk to the page (graphicx)
@@ -56,7 +56,7 @@ def to_json(table: Table) -> str:
         for row in table.rows
     ]
     document = {"title": table.title, "headings": table.headings, "rows": rows, "note": table.note}
-    return json.dumps(finite(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return json.dumps(json_safe(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 FORMATS: dict[str, Callable[[Table], str]] = {

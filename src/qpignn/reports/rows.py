@@ -10,8 +10,8 @@ import numpy.typing as npt
 from qpignn.data.graph import given_nodes, labelled, node_ids, test_nodes
 from qpignn.data.structure import degrees
 from qpignn.intervals import Floats, Intervals
-from qpignn.randomness import numpy_rng
 from qpignn.reports.markup import rounded
+from qpignn.runtime.randomness import numpy_rng
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from qpignn.errors import ReadError, SettingError, UnknownNameError, listed
+from qpignn.errors import ReadError, SettingError, UnknownNameError, quoted
 
 SHOWN = ("picp", "mpiw", "winkler", "fit_seconds")
 
@@ -182,7 +182,7 @@ def against(rows: list[dict[str, Any]], path: Path, model: str) -> pd.DataFrame:
     ours = frame.groupby("dataset", sort=False)[["picp", "mpiw"]].mean()
     table = ours.join(theirs.add_suffix("_paper"), how="inner")
     if table.empty:
-        raise SettingError(f"{path} has none of the data sets {listed(ours.index)} for {model!r}")
+        raise SettingError(f"{path} has none of the data sets {quoted(ours.index)} for {model!r}")
     for metric in ("picp", "mpiw"):
         table[f"{metric}_difference"] = table[metric] - table[f"{metric}_paper"]
     return table.reset_index()
@@ -193,7 +193,7 @@ def one_kind(kinds: set[tuple[str, float]], model: str) -> None:
     if len(kinds) > 1:
         raise SettingError(
             f"expected one method at one level to compare with {model!r}, got "
-            f"{listed(sorted(kinds))}"
+            f"{quoted(sorted(kinds))}"
         )
 
 
@@ -205,7 +205,7 @@ def published_model(path: Path, model: str) -> pd.DataFrame:
         raise ReadError(f"{path}: expected a CSV of published figures: {error}") from error
     wanted = {"model", "dataset", "metric", "value"}
     if not wanted <= set(published.columns):
-        raise ReadError(f"{path}: expected the columns {sorted(wanted)}, got {listed(published)}")
+        raise ReadError(f"{path}: expected the columns {sorted(wanted)}, got {quoted(published)}")
     if model not in set(published["model"]):
         raise UnknownNameError("model", model, published["model"].unique())
     return published[published["model"] == model].pivot_table(

@@ -20,11 +20,11 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from qpignn.nn.encoders import SageEncoder
+from qpignn.encoders.fused import TwoLayers
+from qpignn.encoders.sage import SageEncoder
+from qpignn.encoders.sparse import Operands
 from qpignn.nn.heads import IntervalHead, LinearHead
 from qpignn.nn.interval_net import IntervalNet, run_apart
-from qpignn.nn.propagate import Operands
-from qpignn.nn.two_layers import TwoLayers
 from qpignn.training.loop import Measured
 
 aten = torch.ops.aten

@@ -28,8 +28,15 @@ from torch import Tensor, nn
 
 from qpignn import __version__
 from qpignn.errors import ModelFileError, QpignnWarning, SettingError
-from qpignn.files import replace_file, writing
-from qpignn.tensors import as_bytes, as_tensor, check_tensors, packed, read_tensors, unpacked
+from qpignn.io.files import write_atomically, write_errors
+from qpignn.io.tensors import (
+    bytes_to_tensor,
+    check_tensors,
+    pack_json,
+    read_tensors,
+    tensor_to_bytes,
+    unpack_json,
+)
 from qpignn.training.history import History
 from qpignn.training.weights import FlatWeights
 
@@ -188,10 +195,10 @@ class Keeper:
             return
         words, tensors = dict(state[0]), dict(state[1])
         words |= {"format": FORMAT, "key": self.key, "start": self._start, "agreed": self._agreed}
-        tensors["words"] = packed(words)
-        content = save_tensors({**tensors, "sha256": as_tensor(_digest(tensors))})
+        tensors["words"] = pack_json(words)
+        content = save_tensors({**tensors, "sha256": bytes_to_tensor(_digest(tensors))})
         try:
-            replace_file(self._path(), content)
+            write_atomically(self._path(), content)
         except OSError as error:  # a full disk is no reason to lose the training as well
             warnings.warn(
                 f"{self._path()}: the checkpoint could not be written ({error}); training goes on",
@@ -266,7 +273,7 @@ def clear_checkpoints(folder: Path) -> bool:
     """
     found = _files(folder)
     half_written = folder.glob(f".{NAME.format('*')}.*")  # what a kill may leave
-    with writing(folder):
+    with write_errors(folder):
         for path in (*found, *half_written):
             path.unlink(missing_ok=True)  # another fit in the same folder may remove them too
         with suppress(FileNotFoundError):
@@ -305,7 +312,7 @@ def fit_key(method: BaseEstimator, data: Data, train_mask: Any = None) -> str:
     if train_mask is not None:
         tensors["given to fit"] = torch.as_tensor(np.asarray(train_mask))
     text = json.dumps(words, sort_keys=True, default=_plain)
-    return _digest({**tensors, "words": as_tensor(text.encode())}).hex()
+    return _digest({**tensors, "words": bytes_to_tensor(text.encode())}).hex()
 
 
 def _plain(value: Any) -> Any:
@@ -323,9 +330,9 @@ def _read(path: Path, key: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """Return words and tensors of a training, or raise if it is damaged or of another fit."""
     try:
         tensors = read_tensors(path)
-        written = as_bytes(tensors.pop("sha256"))
+        written = tensor_to_bytes(tensors.pop("sha256"))
         whole = written == _digest(tensors)
-        words = unpacked(tensors.pop("words"))
+        words = unpack_json(tensors.pop("words"))
         made_by = (words["format"], words["key"])
         whole = whole and all(_sensible(choice) for choice in words["agreed"].values())
         whole = whole and isinstance(words["start"], str) and isinstance(words["finished"], bool)

@@ -11,10 +11,17 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from qpignn import ranks
-from qpignn.errors import TrainingError, not_negative, one_of, positive, whole_number
-from qpignn.progress import progress
-from qpignn.room import keep_freed_blocks
+from qpignn.errors import (
+    TrainingError,
+    check_choice,
+    check_integer,
+    check_non_negative,
+    check_positive,
+)
+from qpignn.runtime import distributed
+from qpignn.runtime.interrupts import forget_interrupt, raise_pending_interrupt, recorded_interrupts
+from qpignn.runtime.memory import retain_freed_memory
+from qpignn.runtime.progress import progress_bar
 from qpignn.training.checkpoint import Course, Draws, active_keeper
 from qpignn.training.history import History
 from qpignn.training.weights import FlatWeights
@@ -63,12 +70,12 @@ class TrainingSettings:
     verbose: bool = False
 
     def __post_init__(self) -> None:
-        whole_number("epochs", self.epochs)
-        positive("lr", self.lr)
-        not_negative("weight_decay", self.weight_decay)
+        check_integer("epochs", self.epochs)
+        check_positive("lr", self.lr)
+        check_non_negative("weight_decay", self.weight_decay)
         if self.patience is not None:
-            whole_number("patience", self.patience)
-        whole_number("look_every", self.look_every)
+            check_integer("patience", self.patience)
+        check_integer("look_every", self.look_every)
 
     def looks_after(self, epoch: int) -> bool:
         """Whether the held-out nodes are looked at after an epoch (counted from 0)."""
@@ -87,7 +94,7 @@ def interrupts(action: str) -> Iterator[None]:
         action: ``keep`` ends a training early and keeps its weights; ``raise`` lets the
             KeyboardInterrupt through.
     """
-    token = _on_interrupt.set(one_of("on_interrupt", action, ON_INTERRUPT))
+    token = _on_interrupt.set(check_choice("on_interrupt", action, ON_INTERRUPT))
     try:
         yield
     finally:
@@ -96,7 +103,7 @@ def interrupts(action: str) -> Iterator[None]:
 
 def keeps_interrupted() -> bool:
     """Whether Ctrl-C keeps a partly trained net; several ranks cannot stop at the same step."""
-    return _on_interrupt.get() == "keep" and ranks.size() == 1
+    return _on_interrupt.get() == "keep" and distributed.world_size() == 1
 
 
 Steps = Callable[[int], Iterable[Measured]]
@@ -141,8 +148,9 @@ def train(
         net.eval()
         return course.history
     history = course.history
-    keep_freed_blocks()
-    with progress("training", settings.epochs, shown=settings.verbose) as show:
+    retain_freed_memory()
+    shown = progress_bar("training", settings.epochs, shown=settings.verbose)
+    with recorded_interrupts(), shown as show:
         try:
             for epoch in range(len(history), settings.epochs):
                 if not net.training:  # asked, because setting it goes through all modules
@@ -156,11 +164,13 @@ def train(
                     show(epoch + 1, _words(history))
                 if held_out_score is not None and looks:
                     _look(course, held_out_score, epoch, settings)
+                raise_pending_interrupt()
                 if history.stopped == "patience":
                     break
                 if keeper is not None:
                     keeper.keep(course)
         except KeyboardInterrupt:
+            forget_interrupt()
             if keeper is not None:
                 keeper.interrupt()
             history.drop_unfinished_epoch()
@@ -181,7 +191,7 @@ def _look(
     """Score the net on the held-out nodes; keep the best weights, or run out of patience."""
     course.net.eval()
     with torch.no_grad():
-        score = ranks.first_says(held_out_score())
+        score = distributed.from_first_rank(held_out_score())
     _check_finite("held-out score", score, epoch, settings)
     history = course.history
     history.held_out[epoch] = score
@@ -201,7 +211,7 @@ def _move(
     measured.backward()
     with torch.no_grad():
         shown = measured.shown() if shows else ()
-    ranks.average(weights.gradient)
+    distributed.average_over_ranks(weights.gradient)
     weights.step()
     weights.clear_gradient()  # now, because some steps fill it in before they are asked for
     return loss, *shown

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from qpignn import load_dataset
 from qpignn.data.sources import synthetic
 from qpignn.errors import SettingError
-from qpignn.randomness import LegacyStreams
+from qpignn.runtime.randomness import LegacyStreams
 
 # ruff: noqa: NPY002
 

@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 
 from qpignn.data.graph import each_once, simple_edges
 from qpignn.data.sources.files import SourceFile, fetch
-from qpignn.errors import SettingError, one_of
+from qpignn.errors import SettingError, check_choice
 
 BASE = (
     "https://raw.githubusercontent.com/000Justin000/gnn-residual-correlation/"
@@ -49,7 +49,7 @@ def load_county(
         fill_target: a county whose figure is missing gets the mean of the others, as in the
             published loader; ``False`` leaves it unlabelled.
     """
-    one_of("county target", target, TARGETS)
+    check_choice("county target", target, TARGETS)
     if year not in YEARS:
         raise SettingError(f"year: expected one of {YEARS}, got {year!r}")
     heads, tails = _adjacency()

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import requests
 
-from qpignn.errors import DataFileError, QpignnWarning, optional_package
-from qpignn.files import cache_folder, temporary_name
+from qpignn.errors import DataFileError, QpignnWarning, import_optional
+from qpignn.io.files import cache_folder, temporary_name
 
 BLOCK = 1 << 20
 NOT_PUBLISHED = "is not the published file"
@@ -174,7 +174,7 @@ def _download(file: SourceFile, url: str) -> Path:
     temporary = temporary_name(target)
     target.parent.mkdir(parents=True, exist_ok=True)
     try:
-        pooch = optional_package("pooch", "a download")
+        pooch = import_optional("pooch", "a download")
         pooch.HTTPDownloader(progressbar=True, timeout=30)(url, str(temporary), None)
         problem = file.problem(temporary, fresh=True)
         if problem is not None:

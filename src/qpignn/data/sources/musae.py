@@ -17,7 +17,7 @@ from torch_geometric.data import Data
 from qpignn.data.graph import each_once, simple_edges
 from qpignn.data.matrix import from_scipy
 from qpignn.data.sources.files import SourceFile, fetch
-from qpignn.errors import ReadError, one_of
+from qpignn.errors import ReadError, check_choice
 
 BASE = (
     "https://raw.githubusercontent.com/benedekrozemberczki/MUSAE/"
@@ -61,12 +61,12 @@ def files_of(folder: str, name: str) -> dict[str, SourceFile]:
 
 def twitch_files(country: str = "PTBR") -> tuple[SourceFile, ...]:
     """Return the files of one country's Twitch graph."""
-    return tuple(files_of("twitch", one_of("country", country, COUNTRIES)).values())
+    return tuple(files_of("twitch", check_choice("country", country, COUNTRIES)).values())
 
 
 def load_twitch(*, protocol: str = "corrected", country: str = "PTBR") -> Data:
     """Twitch users of one country; target log(views + 1), standardised."""
-    one_of("country", country, COUNTRIES)
+    check_choice("country", country, COUNTRIES)
     files = files_of("twitch", country)
     x = _vocabulary(fetch(files["features.json"]), TWITCH_VOCABULARY)
     targets = _table(fetch(files["target.csv"]), ["new_id", "views"]).set_index("new_id")["views"]

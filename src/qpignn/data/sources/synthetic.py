@@ -20,8 +20,8 @@ from torch_geometric.data import Data
 from torch_geometric.utils import from_networkx, to_networkx
 
 from qpignn.data.graph import simple_edges
-from qpignn.errors import SettingError, whole_number
-from qpignn.randomness import LegacyStreams
+from qpignn.errors import SettingError, check_integer
+from qpignn.runtime.randomness import LegacyStreams
 
 PUBLISHED_SEED = 1127
 NOISE_LEVEL = 0.3  # of gaussian, uniform and edge
@@ -41,7 +41,7 @@ def load_basic(
 
     ``streams`` lets a caller go on drawing where the data stopped, as the published runs do.
     """
-    whole_number("nodes", nodes, 10)
+    check_integer("nodes", nodes, 10)
     streams = streams or LegacyStreams(draw)
     streams.restart_arrays()  # the authors seed again inside this generator
     x = streams.numpy.rand(nodes, 5)
@@ -97,7 +97,7 @@ def load_centrality(
     """
     if nodes is not None and (name == "grid" or (name, protocol) == ("tree", "published")):
         raise SettingError(f"nodes: {name} ({protocol}) has a fixed size, got {nodes}")
-    size = 1000 if nodes is None else whole_number("nodes", nodes, 10)
+    size = 1000 if nodes is None else check_integer("nodes", nodes, 10)
     streams = streams or LegacyStreams(draw)
     graph = TOPOLOGIES[name](size, protocol, streams)
     # through PyG and back, because the centralities' last bits follow the order of the neighbours

@@ -1,0 +1,282 @@
+"""What a column of a table holds: numbers, categories, or what can be neither.
+
+Text that says numbers is read as such. Dates, nested values, numbers with a typo among them and
+free text are refused, each with advice.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date, time, timedelta
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from qpignn.errors import GraphError, brief, plural, quoted, similar_to
+
+Floats = npt.NDArray[np.float64]
+
+LARGEST_WEIGHT = 1e30  # sums of a hundred million such weights fit into float32
+MOST_CATEGORIES = 100
+FEW_NODES = 20
+
+LEAVE_OUT = "leave the column out with ignore=[...] (--ignore on the command line)"
+FORCE = "categorical=[...] (--categorical)"
+FILL = (
+    "fill them, leave the column out, or fit with missing='impute' "
+    "(--missing impute on the command line)"
+)
+DATES = (date, time, timedelta, np.datetime64, np.timedelta64, pd.Period)
+ISO_DATE = re.compile(
+    r"[12]\d{3}(?:[-/](?:0?[1-9]|1[0-2])|([-/.])(?:0?[1-9]|1[0-2])\1(?:0?[1-9]|[12]\d|3[01])"
+    r"(?:[T ]\d.*)?)"
+)
+OTHER_DATE = re.compile(r"(\d{1,2})(?:([-.])(\d{1,2})\2\d{4}|/(\d{1,2})/(?:\d{4}|\d{2}))( \d.*)?")
+WRITTEN_NUMBERS = {
+    "a decimal comma": re.compile(r"[+-]?(?:0,\d+|\d+,(?:\d{1,2}|\d{4,}))"),
+    "a comma (thousands or decimal?)": re.compile(r"[+-]?\d{1,3},\d{3}"),
+    "thousands separators": re.compile(
+        r"[+-]?\d{1,3}(?:([ ,.'’\u00a0\u202f])\d{3})(?:\1\d{3})*(?:[.,]\d+)?"
+    ),
+    "a per cent sign": re.compile(r"[+-]?\d+(?:[.,]\d+)?\s?%"),
+}
+
+
+_COMMA, _THOUSANDS = "decimal=',' (--decimal ,)", "thousands=... (--thousands SIGN)"
+READ_WITH = {
+    "a decimal comma": _COMMA,
+    "a comma (thousands or decimal?)": f"{_COMMA} or thousands=',' (--thousands ,)",
+    "thousands separators": _THOUSANDS,
+}
+"""What to do about numbers that are written otherwise, by the way they are."""
+
+
+@contextmanager
+def whole_characters() -> Iterator[None]:
+    """Turn what pandas says of text that no file could hold into an error of ours."""
+    try:
+        yield
+    except UnicodeEncodeError as error:
+        raise GraphError(
+            f"expected text, got {brief(error.object)} with half of a character in it (a lone "
+            f"surrogate, {error.object[error.start]!a}); mend it where the text was read"
+        ) from error
+
+
+def several(option: str, columns: Any) -> list[Any]:
+    """Return what must be a list of columns as one, or raise."""
+    if isinstance(columns, str) or not hasattr(columns, "__iter__"):
+        raise GraphError(
+            f"{option}: expected a list of columns, got {brief(columns)}; write "
+            f"{option}=[{columns!r}]"
+        )
+    return list(columns)
+
+
+def require_columns(kind: str, frame: pd.DataFrame, wanted: Sequence[str]) -> None:
+    """Raise unless this is a table, has the wanted columns, and no column twice."""
+    if not isinstance(frame, pd.DataFrame):
+        raise GraphError(
+            f"the {kind} table: expected a pandas DataFrame, got {type(frame).__name__}; make one "
+            f"with pd.DataFrame(...), or read files with read_graph"
+        )
+    if not frame.columns.is_unique:
+        again = frame.columns[frame.columns.duplicated()].unique()
+        raise GraphError(
+            f"the {kind} table: expected each column once, got repeated: {quoted(again)}"
+        )
+    odd = [column for column in wanted if not isinstance(column, Hashable)]
+    if odd:
+        raise GraphError(
+            f"the {kind} table: expected the name of one column, got {quoted(odd)}; it has "
+            f"{quoted(frame.columns, most=12)}"
+        )
+    missing = [column for column in wanted if column not in frame]
+    if missing:
+        raise GraphError(
+            f"the {kind} table lacks the column{'s' * (len(missing) > 1)} {quoted(missing)}; "
+            f"it has {quoted(frame.columns, most=12)}{similar_to(missing[0], frame.columns)}"
+        )
+
+
+def numbers(
+    column: pd.Series[Any],
+    ids: pd.Index,
+    what: str,
+    *,
+    blanks: bool = False,
+    fill: str = "fill them or leave the column out",
+    correct: str = "write them as numbers, or choose another column",
+) -> Floats:
+    """Return a column as float64; text, dates and (unless ``blanks``) missing values raise.
+
+    Args:
+        column: numbers, or text that says numbers.
+        ids: the rows' names, for messages.
+        what: the column's role and name, for messages.
+        blanks: whether blanks become NaN.
+        fill: advice against blanks.
+        correct: advice against text.
+    """
+    _refuse_dates(column, what)
+    values = column
+    if not pd.api.types.is_numeric_dtype(column):
+        values = _parsed(column, ids, what, correct)
+    if pd.api.types.is_complex_dtype(values):
+        raise GraphError(f"{what}: expected real numbers, got complex ones")
+    if not blanks:
+        check_blanks(values.isna().to_numpy(), ids, what, "a number", fill)
+    return values.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
+
+
+def _parsed(column: pd.Series[Any], ids: pd.Index, what: str, correct: str) -> pd.Series[Any]:
+    """Return text as numbers and blank text as missing; other text raises."""
+    column = cleaned_text(column)
+    values = _to_numeric(column, what)
+    text = (values.isna() & column.notna()).to_numpy()
+    if text.any():
+        raise GraphError(f"{_not_a_number(column, text, ids, what)}; {correct}")
+    return values
+
+
+def _not_a_number(
+    column: pd.Series[Any], text: npt.NDArray[np.bool_], ids: pd.Index, what: str
+) -> str:
+    row = int(np.flatnonzero(text)[0])
+    value = column.iloc[row]
+    style = _written_with(value)
+    hint = f", which looks like a number with {style}: write plain digits such as 1234.5"
+    if style and (options := READ_WITH.get(style)):
+        hint += f", or read the file with {options}"
+    return (
+        f"{what}: expected numbers, got {quoted([value])} at node {quoted([ids[row]])} "
+        f"({plural(int(text.sum()), 'such value')}){hint if style else ''}"
+    )
+
+
+def _to_numeric(column: pd.Series[Any], what: str) -> pd.Series[Any]:
+    try:
+        return pd.to_numeric(column, errors="coerce")
+    except (TypeError, OverflowError) as error:  # lists, dictionaries, numbers beyond float64
+        raise GraphError(f"{what}: expected numbers, got {error}") from error
+
+
+def cleaned_text(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column as objects, with text of spaces only as missing."""
+    column = column.astype(object)
+    spaces = [isinstance(value, str) and not value.strip() for value in column]
+    return column.mask(np.array(spaces, dtype=bool))
+
+
+def says_numbers(
+    column: pd.Series[Any], cleaned: pd.Series[Any], ids: pd.Index, what: str, forced: bool
+) -> bool:
+    """Say whether a column that is not of numbers means numbers; refuse what is neither."""
+    _refuse_nested(cleaned, ids, what)
+    _refuse_dates(column, what, forced=forced)
+    if forced or isinstance(column.dtype, pd.CategoricalDtype):
+        return False
+    text = (_to_numeric(cleaned, what).isna() & cleaned.notna()).to_numpy()
+    if not text.any():
+        return True
+    known = int(cleaned.notna().sum())
+    written = sum(_written_with(value) is not None for value in cleaned[text])
+    if 2 * (known - int(text.sum()) + written) > known:
+        raise GraphError(
+            f"{_not_a_number(cleaned, text, ids, what)}; correct the values, {LEAVE_OUT}, or take "
+            f"all of them as categories with {FORCE}"
+        )
+    return False
+
+
+def _written_with(value: Any) -> str | None:
+    """Say what keeps text from being a number, where it looks like one."""
+    if not isinstance(value, str):
+        return None
+    forms = WRITTEN_NUMBERS.items()
+    return next((form for form, pattern in forms if pattern.fullmatch(value.strip())), None)
+
+
+def _refuse_nested(column: pd.Series[Any], ids: pd.Index, what: str) -> None:
+    for row, value in enumerate(column):
+        if not pd.api.types.is_scalar(value):
+            raise GraphError(
+                f"{what}: expected numbers or text, got a {type(value).__name__} at node "
+                f"{quoted([ids[row]])}; give each part a column of its own, or {LEAVE_OUT}"
+            )
+
+
+def _refuse_dates(column: pd.Series[Any], what: str, *, forced: bool = False) -> None:
+    """Raise for dates; where categories are wanted, text that says dates is just text."""
+    kinds = pd.api.types
+    found = kinds.is_datetime64_any_dtype(column) or kinds.is_timedelta64_dtype(column)
+    if not found and not kinds.is_numeric_dtype(column):
+        values = cleaned_text(column).dropna()
+        objects = any(isinstance(value, DATES) for value in values)
+        told = sum(isinstance(value, str) and _says_date(value.strip()) for value in values)
+        found = objects or (not forced and told > 0 and 10 * told >= 9 * len(values))
+    if found:
+        raise GraphError(
+            f"{what}: expected numbers, got dates; turn them into a number that matters, such as "
+            f"days since an event or the month, or {LEAVE_OUT}"
+        )
+
+
+def _says_date(text: str) -> bool:
+    if ISO_DATE.fullmatch(text):
+        return True
+    found = OTHER_DATE.fullmatch(text)
+    if not found:
+        return False
+    low, high = sorted((int(found[1]), int(found[3] or found[4])))
+    return 1 <= low <= 12 and high <= 31
+
+
+def refuse_many(labels: set[str], nodes: int, what: str) -> None:
+    """Raise where there are so many different texts that they cannot be categories."""
+    if len(labels) > MOST_CATEGORIES or (nodes > FEW_NODES and 2 * len(labels) > nodes):
+        raise GraphError(
+            f"{what}: expected numbers or a few categories, got {len(labels):,} different texts on "
+            f"{nodes:,} nodes ({quoted(sorted(labels), 3)}): it looks like a name or free text; "
+            f"{LEAVE_OUT}, or force it with {FORCE}"
+        )
+
+
+def check_blanks(
+    blank: npt.NDArray[np.bool_], ids: pd.Index, what: str, wanted: str, advice: str = FILL
+) -> None:
+    """Raise where a value is blank, with advice."""
+    if blank.any():
+        row = int(np.flatnonzero(blank)[0])
+        raise GraphError(
+            f"{what}: expected {wanted} for every node, got a blank at node {quoted([ids[row]])} "
+            f"({plural(int(blank.sum()), 'blank')}); {advice}"
+        )
+
+
+def check_finite(values: Floats, name: str, ids: pd.Index) -> None:
+    """Raise where a number is infinite."""
+    bad = np.flatnonzero(np.isinf(values))
+    if len(bad):
+        raise GraphError(
+            f"expected finite numbers, got {values[bad[0]]:g} in column {name!r} of node "
+            f"{quoted([ids[int(bad[0])]])} ({plural(len(bad), 'such value')}); fill or drop them"
+        )
+
+
+def category_labels(column: pd.Series[Any], ids: pd.Index, what: str) -> list[str | None]:
+    """Return each value as text; None where it is blank."""
+    cleaned = cleaned_text(column)
+    _refuse_nested(cleaned, ids, what)
+    blank = cleaned.isna()
+    return [None if none else _label(value) for value, none in zip(cleaned, blank, strict=True)]
+
+
+def _label(value: Any) -> str:
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))  # codes that were read as 3.0 because the column has blanks
+    return str(value).strip()

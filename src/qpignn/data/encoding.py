@@ -1,0 +1,318 @@
+"""How the columns of a node table become features, remembered so that others are coded alike.
+
+A number stays a number. A category becomes one column of zeros and ones for each of its values, in
+the sorted order of their text. Where blanks are allowed, a column that had some gets one more
+column that says where they were.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import torch
+
+from qpignn.data.columns import (
+    FILL,
+    LEAVE_OUT,
+    Floats,
+    category_labels,
+    check_blanks,
+    check_finite,
+    cleaned_text,
+    numbers,
+    refuse_many,
+    says_numbers,
+)
+from qpignn.data.matrix import columns
+from qpignn.errors import GraphError, QpignnWarning, check_choice, plural, quoted
+
+MISSING = ("error", "impute")
+"""What to do about blanks among the features."""
+
+NUMBER, CATEGORY = "number", "category"
+OTHER, BLANK = "(other)", "(blank)"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the node table and what becomes of it.
+
+    Attributes:
+        name: the column's name.
+        kind: ``number`` or ``category``.
+        categories: the known values of a category as text, sorted.
+        fill: what a blank number becomes; ``None`` where blanks are refused.
+        blank: whether a column of its own says where the blanks are.
+    """
+
+    name: str
+    kind: str
+    categories: tuple[str, ...] = ()
+    fill: float | None = None
+    blank: bool = False
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of the features this column becomes, in their order."""
+        own = [f"{self.name}={value}" for value in self.categories]
+        return [*(own if self.kind == CATEGORY else [self.name]), *self._indicator]
+
+    @property
+    def _indicator(self) -> list[str]:
+        return [f"{self.name} is blank"] if self.blank else []
+
+    @property
+    def _what(self) -> str:
+        return f"feature column {self.name!r}"
+
+
+@dataclass(frozen=True, repr=False)
+class FeatureEncoder:
+    """How a table's columns become features.
+
+    Attributes:
+        columns: the feature columns, in their order.
+        missing: ``error`` (a blank is refused) or ``impute`` (a blank number becomes the median
+            of the table the coding was learnt on, a blank category none of the known ones).
+    """
+
+    columns: tuple[Column, ...]
+    missing: str = "error"
+
+    def __repr__(self) -> str:
+        return f"Coding({len(self.columns)} columns, {len(self.feature_names)} features)"
+
+    @property
+    def feature_names(self) -> list[str]:
+        """Names of all features: ``income``, ``income is blank``, ``region=north``."""
+        return [name for column in self.columns for name in column.feature_names]
+
+    @property
+    def category_columns(self) -> list[str]:
+        """Names of the columns that are categories."""
+        return [column.name for column in self.columns if column.kind == CATEGORY]
+
+    @classmethod
+    def learn(
+        cls,
+        frame: pd.DataFrame,
+        columns: Sequence[Any],
+        ids: pd.Index,
+        *,
+        missing: str = "error",
+        categorical: Sequence[Any] = (),
+    ) -> Self:
+        """Decide from a table what becomes of each column.
+
+        Args:
+            frame: the node table.
+            columns: its feature columns, each once.
+            ids: the nodes' ids, for messages.
+            missing: ``error`` or ``impute``.
+            categorical: columns that are categories whatever they hold, such as integer codes.
+
+        Raises:
+            GraphError: naming the column, the value, the node and what to do.
+        """
+        check_choice("way to treat missing values", missing, MISSING)
+        forced = {*categorical}
+        learnt = [
+            _learnt_column(frame[name], str(name), ids, missing, name in forced) for name in columns
+        ]
+        out = cls(tuple(learnt), missing)
+        again = [name for name, count in Counter(out.feature_names).items() if count > 1]
+        if again:
+            raise GraphError(
+                f"expected features of different names, got {quoted(again)} from two columns; "
+                f"rename one of them"
+            )
+        return out
+
+    def encode(self, frame: pd.DataFrame, ids: pd.Index) -> Floats:
+        """Return a table's features, one row a node and one column a feature name.
+
+        Columns the coding does not know are ignored. A category it does not know becomes zeros,
+        with one warning that names them all.
+
+        Raises:
+            GraphError: where a column is missing or holds something else than it did.
+        """
+        labels = {str(label): label for label in frame.columns}
+        self._check_columns(labels)
+        strangers: list[str] = []
+        parts = []
+        for column in self.columns:
+            values = frame[labels[column.name]]
+            if column.kind == NUMBER:
+                parts.append(self._encoded_numbers(column, values, ids))
+            else:
+                parts.append(self._encoded_categories(column, values, ids, strangers))
+        if strangers:
+            warnings.warn(
+                f"got categories that the fit did not know, taken as none of those it did: "
+                f"{'; '.join(strangers)}",
+                QpignnWarning,
+                stacklevel=2,
+            )
+        return np.concatenate(parts, axis=1)
+
+    def categories_of(self, x: Any, column: str) -> npt.NDArray[np.object_]:
+        """Return each node's category, read back from its features.
+
+        Args:
+            x: features as :meth:`encode` gave them, (nodes, features); an array, or a tensor,
+                dense or CSR.
+            column: name of a category column.
+
+        Returns:
+            One label a node; ``(other)`` for a category unknown to the coding (or a blank without
+            a column of its own), ``(blank)`` for a blank.
+        """
+        check_choice("category column", column, self.category_columns)
+        place = [known.name for known in self.columns].index(column)
+        start = sum(len(known.feature_names) for known in self.columns[:place])
+        names = [*self.columns[place].categories, *[BLANK] * self.columns[place].blank]
+        ones = columns(torch.as_tensor(x), range(start, start + len(names))).numpy() > 0.5
+        labels = np.array([*names, OTHER], dtype=object)
+        return labels[np.where(ones.any(axis=1), ones.argmax(axis=1), len(names))]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the coding as plain JSON."""
+        columns = [asdict(column) for column in self.columns]
+        return {
+            "missing": self.missing,
+            "columns": [{**column, "categories": [*column["categories"]]} for column in columns],
+        }
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Return the coding that :meth:`to_dict` described.
+
+        Raises:
+            KeyError, TypeError, ValueError: where the description is not one of a coding.
+        """
+        missing = _typed(values, "missing", str)
+        if missing not in MISSING:
+            raise ValueError(f"missing: expected {quoted(MISSING)}, got {missing!r}")
+        columns = tuple(
+            _stored_column(column, missing) for column in _typed(values, "columns", list)
+        )
+        names = [column.name for column in columns]
+        if not names or len(set(names)) < len(names):
+            raise ValueError(f"columns: expected some, each name once, got {quoted(names)}")
+        return cls(columns, missing)
+
+    def _check_columns(self, labels: dict[str, Any]) -> None:
+        known = [column.name for column in self.columns]
+        names = {*known}
+        lacking = [name for name in known if name not in labels]
+        if not lacking:
+            return
+        extra = [name for name in labels if name not in names]
+        also = f"; it has {quoted(extra, 12)}, which the fit did not know" if extra else ""
+        raise GraphError(
+            f"the node table lacks the column{'s' * (len(lacking) > 1)} {quoted(lacking, 12)} of "
+            f"the fit{also}; give every column the fit used, under the same name"
+        )
+
+    def _encoded_numbers(self, column: Column, values: pd.Series[Any], ids: pd.Index) -> Floats:
+        out = numbers(values, ids, column._what, blanks=self.missing == "impute", fill=FILL)
+        check_finite(out, column.name, ids)
+        blank = np.isnan(out)
+        if column.fill is not None:
+            out[blank] = column.fill
+        return np.column_stack([out, blank] if column.blank else [out])
+
+    def _encoded_categories(
+        self, column: Column, values: pd.Series[Any], ids: pd.Index, strangers: list[str]
+    ) -> Floats:
+        labels = category_labels(values, ids, column._what)
+        blank = np.array([label is None for label in labels], dtype=bool)
+        if self.missing == "error":
+            check_blanks(blank, ids, column._what, "a category")
+        known: dict[str | None, int] = {value: i for i, value in enumerate(column.categories)}
+        places = np.array([known.get(label, -1) for label in labels], dtype=np.int64)
+        unknown = [str(labels[row]) for row in np.flatnonzero((places < 0) & ~blank)]
+        if unknown:
+            nodes = plural(len(unknown), "node")
+            strangers.append(f"column {column.name!r}: {quoted(sorted(set(unknown)))} ({nodes})")
+        out = np.zeros((len(labels), len(column.feature_names)))
+        rows = np.flatnonzero(places >= 0)
+        out[rows, places[rows]] = 1
+        if column.blank:
+            out[:, -1] = blank
+        return out
+
+
+def _learnt_column(
+    column: pd.Series[Any], name: str, ids: pd.Index, missing: str, forced: bool
+) -> Column:
+    what = f"feature column {name!r}"
+    plain = not forced and pd.api.types.is_numeric_dtype(column)
+    cleaned = column if plain else cleaned_text(column)
+    blank = cleaned.isna().to_numpy()
+    if missing == "impute" and blank.all():
+        raise GraphError(f"{what}: expected some values, got blanks only; {LEAVE_OUT}")
+    indicator = missing == "impute" and bool(blank.any())
+    if plain or says_numbers(column, cleaned, ids, what, forced):
+        values = numbers(column, ids, what, blanks=missing == "impute", fill=FILL)
+        check_finite(values, name, ids)
+        fill = _median(values[~blank]) if missing == "impute" else None
+        return Column(name, NUMBER, (), fill, indicator)
+    if missing == "error":
+        check_blanks(blank, ids, what, "a category")
+    labels = {label for label in category_labels(column, ids, what) if label is not None}
+    if not forced:
+        refuse_many(labels, len(column), what)
+    return Column(name, CATEGORY, tuple(sorted(labels)), None, indicator)
+
+
+def _median(values: Floats) -> float:
+    with np.errstate(over="ignore"):
+        middle = float(np.median(values))
+    return middle if math.isfinite(middle) else 2 * float(np.median(values / 2))
+
+
+def _typed(values: dict[str, Any], name: str, kind: type) -> Any:
+    if not isinstance(values, dict):
+        raise TypeError(f"expected a description, got {type(values).__name__}")
+    if not isinstance(values[name], kind):
+        raise TypeError(f"{name}: expected {kind.__name__}, got {type(values[name]).__name__}")
+    return values[name]
+
+
+def _stored_column(values: dict[str, Any], missing: str) -> Column:
+    name, kind, blank = (
+        _typed(values, key, of) for key, of in (("name", str), ("kind", str), ("blank", bool))
+    )
+    categories, fill = _typed(values, "categories", list), values["fill"]
+    if kind not in (NUMBER, CATEGORY):
+        raise ValueError(f"kind: expected {NUMBER} or {CATEGORY}, got {kind!r}")
+    if not all(isinstance(value, str) for value in categories):
+        raise TypeError(f"categories: expected text, got {quoted(categories)}")
+    if len(set(categories)) < len(categories) or bool(categories) != (kind == CATEGORY):
+        raise ValueError(f"categories of {name!r}: expected each once, got {quoted(categories)}")
+    if (fill is not None) != (kind == NUMBER and missing == "impute"):
+        raise ValueError(f"fill of {name!r}: expected one for numbers if blanks are filled")
+    if blank and missing == "error":
+        raise ValueError(f"blank of {name!r}: expected false, since blanks are refused")
+    return Column(name, kind, tuple(categories), _stored_fill(fill), blank)
+
+
+def _stored_fill(fill: Any) -> float | None:
+    if fill is None:
+        return None
+    if isinstance(fill, bool) or not isinstance(fill, int | float):
+        raise TypeError(f"fill: expected a number, got {type(fill).__name__}")
+    if not abs(fill) <= sys.float_info.max:
+        raise ValueError("fill: expected a finite number, got one that is not")
+    return float(fill)

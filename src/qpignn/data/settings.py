@@ -1,0 +1,110 @@
+"""What of the graph a method may see: leakage is made impossible here, not discouraged.
+
+Whatever the view, the targets a method receives are NaN outside the nodes it is given. The truth
+of the test nodes travels separately, for the metrics only.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torch import Tensor
+
+from qpignn.data.graph import MASKS, check_graph, given_nodes, node_ids, test_nodes
+from qpignn.data.matrix import select_rows
+from qpignn.errors import SplitError, check_choice
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+
+@dataclass(frozen=True)
+class View:
+    """A graph to fit on, a graph to predict on, and the test nodes' truth.
+
+    Attributes:
+        fit: graph for ``fit``; only given nodes have targets.
+        predict: graph for ``predict_interval``; test targets are hidden here too.
+        test_mask: the test nodes among those of ``predict``.
+        y_test: their targets, in the order of the mask.
+    """
+
+    fit: Data
+    predict: Data
+    test_mask: Tensor
+    y_test: Tensor
+
+
+def make_view(data: Data, kind: str = "transductive") -> View:
+    """Show a split graph in one of three ways.
+
+    ``transductive``: the whole graph is visible, only test targets are hidden. ``inductive``: fit
+    on the subgraph of the given (train and validation) nodes, predict on the whole graph.
+    ``isolated``: fit on that subgraph, predict on the separate subgraph of the test nodes.
+    """
+    check_choice("view", kind, VIEWS)
+    data = check_graph(data, need_target=False)
+    if data.get("test_mask") is None:
+        raise SplitError("expected a graph with a test_mask; make one with split_nodes(...)")
+    given, test = given_nodes(data), test_nodes(data)
+    if not bool(given.any()) or not bool(test.any()):
+        raise SplitError(
+            f"expected labelled nodes on both sides of the split, got {int(given.sum())} given and "
+            f"{int(test.sum())} test nodes"
+        )
+    hidden = hide_targets(data, given)
+    hidden.test_mask = test
+    fit, predict = VIEWS[kind](hidden, given, test)
+    return View(fit, predict, predict.test_mask, data.y[test])
+
+
+def hide_targets(data: Data, keep: Tensor) -> Data:
+    """Return the graph with the targets of all nodes outside ``keep`` set to NaN."""
+    out = copy.copy(data)
+    out.y = data.y.masked_fill(~keep, float("nan"))
+    return out
+
+
+def induced_subgraph(data: Data, keep: Tensor) -> Data:
+    """Return the subgraph of the nodes in a boolean mask, in their order; sparse ``x`` works."""
+    from torch_geometric.data import Data  # slow to import
+    from torch_geometric.utils import subgraph
+
+    out = Data(**{name: value for name, value in data.to_dict().items() if name != "num_nodes"})
+    out.x = select_rows(data.x, keep)
+    out.edge_index, weight = subgraph(
+        keep,
+        data.edge_index,
+        data.get("edge_weight"),
+        relabel_nodes=True,
+        num_nodes=data.x.shape[0],
+    )
+    if weight is not None:
+        out.edge_weight = weight
+    for name in ("y", "node_weight", "pos", *MASKS):
+        if data.get(name) is not None:
+            out[name] = data[name][keep]
+    out.node_id = node_ids(data)[keep.numpy()]
+    return out
+
+
+def _transductive(data: Data, given: Tensor, test: Tensor) -> tuple[Data, Data]:
+    return data, data
+
+
+def _inductive(data: Data, given: Tensor, test: Tensor) -> tuple[Data, Data]:
+    return induced_subgraph(data, given), data
+
+
+def _isolated(data: Data, given: Tensor, test: Tensor) -> tuple[Data, Data]:
+    return induced_subgraph(data, given), induced_subgraph(data, test)
+
+
+VIEWS: dict[str, Callable[[Data, Tensor, Tensor], tuple[Data, Data]]] = {
+    "transductive": _transductive,
+    "inductive": _inductive,
+    "isolated": _isolated,
+}

@@ -1,0 +1,1 @@
+"""Encoders: a graph in, one hidden vector per node and member out."""

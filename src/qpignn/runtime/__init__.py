@@ -1,0 +1,1 @@
+"""Runtime utilities: memory, processes, progress, random streams, signals, torch's state."""

@@ -1,0 +1,74 @@
+"""Where nets run, and how exact their products are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from qpignn.errors import SettingError, brief
+from qpignn.runtime import distributed
+
+WORTH_THREADS = 2**20  # numbers in a layer of all members
+PRECISIONS = ("highest", "high", "medium")
+
+
+def find_device(name: str) -> torch.device:
+    """Return a device by its name, or raise if it is not here.
+
+    ``auto`` is a GPU where there is one (each rank of a machine its own), else the CPU.
+    """
+    if not isinstance(name, str):
+        raise SettingError(f"device: expected auto, cpu or cuda, got {brief(name)}")
+    if name == "auto":
+        here = torch.cuda.is_available()
+        return (
+            torch.device("cuda", distributed.local_rank() % torch.cuda.device_count())
+            if here
+            else CPU
+        )
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise SettingError(f"device: expected auto, cpu or cuda, got {name!r}") from error
+    if device.type not in ("cpu", "cuda"):
+        raise SettingError(f"device: expected auto, cpu or cuda, got {name!r}")
+    if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
+        raise SettingError(
+            f"device: expected one that is here, got {name!r} with {torch.cuda.device_count()} "
+            f"GPUs; use cpu"
+        )
+    return device
+
+
+CPU = torch.device("cpu")
+
+
+@contextmanager
+def matmul_precision(name: str) -> Iterator[None]:
+    """Let products of float32 numbers be as exact as ``torch.set_float32_matmul_precision``."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision(name)
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@contextmanager
+def limit_threads(numbers: int) -> Iterator[None]:
+    """Work on one thread where a layer has few numbers.
+
+    Two threads gain at most a quarter there, and lose several times as much when another process
+    wants the same core: each operation waits for the slower of them.
+    """
+    before = torch.get_num_threads()
+    if numbers >= WORTH_THREADS or before == 1:
+        yield
+        return
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

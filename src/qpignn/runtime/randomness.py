@@ -1,0 +1,57 @@
+"""One seed, many independent streams: what a draw is for is part of its seed.
+
+Splitting the nodes, initial weights and noise must not share a stream, or a change in one would
+silently change the others. Nothing here touches the global generators.
+"""
+
+from __future__ import annotations
+
+import random
+import zlib
+from dataclasses import dataclass, field
+
+import numpy as np
+import torch
+
+from qpignn.errors import check_integer
+
+SEED_BITS = 512  # more than anybody draws
+
+
+def _sequence(seed: int, purpose: str) -> np.random.SeedSequence:
+    entropy = check_integer("seed", seed, 0, SEED_BITS)
+    return np.random.SeedSequence([entropy, zlib.crc32(purpose.encode())])
+
+
+def numpy_rng(seed: int, purpose: str) -> np.random.Generator:
+    """Return the NumPy generator that ``seed`` gives for ``purpose``."""
+    return np.random.default_rng(_sequence(seed, purpose))
+
+
+def torch_rng(seed: int, purpose: str) -> torch.Generator:
+    """Return the torch generator that ``seed`` gives for ``purpose``."""
+    state = _sequence(seed, purpose).generate_state(1, np.uint64)[0]
+    return torch.Generator().manual_seed(int(state >> np.uint64(1)))  # torch takes signed seeds
+
+
+@dataclass
+class LegacyStreams:
+    """The three generators that older code seeds globally, kept together but not global.
+
+    Drawing from them gives the numbers that Python's, NumPy's (legacy) and torch's global
+    generators would give after being seeded alike.
+    """
+
+    seed: int
+    python: random.Random = field(init=False)
+    numpy: np.random.RandomState = field(init=False)
+    torch: torch.Generator = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.python = random.Random(self.seed)
+        self.restart_arrays()
+
+    def restart_arrays(self) -> None:
+        """Seed the NumPy and torch streams again, leaving Python's where it is."""
+        self.numpy = np.random.RandomState(self.seed)
+        self.torch = torch.Generator().manual_seed(self.seed)

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Data
+
+from qpignn import load_dataset, split_nodes
+from qpignn.data.matrix import is_sparse
+from qpignn.data.reorder import reorder_nodes
+
+
+def edges_by_id(data: Data) -> set[tuple[str, str, float]]:
+    ids = np.asarray(data.node_id)
+    pairs = zip(data.edge_index.t().tolist(), data.edge_weight.tolist(), strict=True)
+    return {(ids[a], ids[b], weight) for (a, b), weight in pairs}
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_it_is_the_same_graph(sparse: bool) -> None:
+    data = split_nodes(load_dataset("ba", nodes=80))
+    data.node_id = [f"n{i}" for i in range(80)]
+    data.edge_weight = torch.arange(data.edge_index.shape[1]).float()
+    if sparse:
+        data.x = data.x.clamp(min=0).to_sparse_csr()
+    found = reorder_nodes(data)
+    assert is_sparse(found.x) == sparse
+    assert sorted(found.node_id) == sorted(data.node_id)
+    assert list(found.node_id) != list(data.node_id)
+    assert edges_by_id(found) == edges_by_id(data)
+    before = {i: k for k, i in enumerate(data.node_id)}
+    order = torch.tensor([before[i] for i in found.node_id])
+    dense = (found.x.to_dense(), data.x.to_dense()[order])
+    assert torch.equal(*dense)
+    for name in ("y", "train_mask", "test_mask"):
+        assert torch.equal(found[name], data[name][order])
+
+
+def test_a_shuffled_path_lies_in_a_row_again() -> None:
+    shuffled = torch.randperm(200, generator=torch.Generator().manual_seed(0))
+    ends = torch.stack([shuffled[:-1], shuffled[1:]])
+    path = Data(x=torch.ones(200, 1), edge_index=torch.cat([ends, ends.flip(0)], dim=1))
+    found = reorder_nodes(path).edge_index
+    assert int((found[0] - found[1]).abs().max()) == 1
