@@ -25,7 +25,7 @@ if sys.argv[2] == "soft":
     import errno, fcntl
     def flock(*_): raise OSError(errno.ENOLCK, "No locks available")
     fcntl.flock = flock
-with locks.locked(Path(sys.argv[1])):
+with locks.lock_folder(Path(sys.argv[1])):
     print("held", flush=True)
     time.sleep(600)
 """

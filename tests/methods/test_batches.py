@@ -96,7 +96,7 @@ def test_a_graph_in_files_gives_the_numbers_of_one_in_memory(
         "qpignn.runtime.memory.SMALL", 0
     )  # else nothing here is large enough for a file
     monkeypatch.setattr("qpignn.runtime.memory.CHUNK_ROWS", 50)
-    monkeypatch.setattr("qpignn.nn.interval_net.CHUNK", 50)
+    monkeypatch.setattr("qpignn.nn.interval_net.CHUNK_ROWS", 50)
     found = QpiGNN(**settings).fit(mapped).predict_interval(mapped)
     assert made
     np.testing.assert_allclose(found.lower, wanted.lower, rtol=2e-3)

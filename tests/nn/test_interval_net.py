@@ -49,7 +49,7 @@ def test_in_chunks_and_by_members(
     with torch.no_grad():
         wanted = tensors(net(operands))
         monkeypatch.setattr("qpignn.runtime.memory.CHUNK_ROWS", 7)
-        monkeypatch.setattr("qpignn.nn.interval_net.CHUNK", 7)
+        monkeypatch.setattr("qpignn.nn.interval_net.CHUNK_ROWS", 7)
         chunked = tensors(net(operands))
         apart = tensors(net.by_members(operands))
     assert wanted[0].shape[-2:] == (3, 17 if part else 40)

@@ -46,7 +46,7 @@ from qpignn import QpiGNN, load_dataset
 from qpignn.runtime import distributed
 settings = {settings}
 model = QpiGNN(**settings).fit(load_dataset("basic", nodes=200))
-assert distributed.size() == 1  # alone again
+assert distributed.world_size() == 1  # alone again
 found = model.predict_interval(load_dataset("basic", nodes=200))
 found.to_frame().to_csv(sys.argv[1] + f"/{{distributed.rank()}}.csv", index=False)
 """

@@ -73,7 +73,7 @@ def test_freed_blocks_are_kept_for_the_next_step() -> None:
     """A block that glibc maps by itself goes back when it is freed; one of its heap stays."""
     code = """
 import ctypes, sys, torch
-from qpignn.runtime.memory import keep_freed_blocks
+from qpignn.runtime.memory import retain_freed_memory
 library = ctypes.CDLL(None)
 if not hasattr(library, "mallinfo2"):
     sys.exit("no glibc")
@@ -81,7 +81,7 @@ class Told(ctypes.Structure):  # the fifth of ten counts: bytes of blocks mapped
     _fields_ = [(f"count{i}", ctypes.c_size_t) for i in range(10)]
 library.mallinfo2.restype = Told
 if sys.argv[1] == "kept":
-    keep_freed_blocks()
+    retain_freed_memory()
 before = library.mallinfo2().count4
 block = torch.empty(20 * 2**20, dtype=torch.uint8)
 print(library.mallinfo2().count4 - before)

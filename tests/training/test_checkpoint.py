@@ -422,7 +422,7 @@ def test_a_full_disk_does_not_end_the_training(
 
     name, settings = FITS["single"]
     alone = make(name, settings).fit(graph)
-    monkeypatch.setattr(checkpoint, "replace_file", full)
+    monkeypatch.setattr(checkpoint, "write_atomically", full)
     with pytest.warns(QpignnWarning, match=r"could not be written .*No space left.* goes on"):
         model = fit_kept(name, settings, graph, tmp_path)
     assert_same(model, alone, graph)
