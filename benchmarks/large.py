@@ -29,7 +29,7 @@ from torch_geometric.data import Data
 from peak import peak_so_far
 from qpignn.methods.qpignn import QpiGNN
 from qpignn.methods.training_set import Seen
-from qpignn.training.loop import Measured
+from qpignn.training.loop import StepResult
 
 ONE_NET = {"lambda_width": 0.05, "hidden": 64, "activation": "relu", "dropout": 0.0}
 FITS: dict[str, dict[str, Any]] = {
@@ -52,10 +52,10 @@ class Clocked(QpiGNN):
         super()._train(seen)
         self.ticks.append(time.perf_counter())
 
-    def _measure(self, seen: Seen) -> Callable[[], Measured]:
+    def _measure(self, seen: Seen) -> Callable[[], StepResult]:
         measure = super()._measure(seen)
 
-        def noting() -> Measured:
+        def noting() -> StepResult:
             self.ticks.append(time.perf_counter())
             return measure()
 

@@ -156,7 +156,7 @@ def test_fit_resume_after_sigint_gives_the_bits_of_an_uninterrupted_fit(
     assert bounds(qpignn, copy) != bounds(qpignn, alone)
     done = qpignn(*OPTIONS, "--out", copy, "--resume")
     assert done.code == 0, done.err
-    (line,) = [line for line in done.err.splitlines() if line.startswith("going on at epoch ")]
+    (line,) = [line for line in done.err.splitlines() if line.startswith("resuming at epoch ")]
     assert int(line.split()[4]) > 0  # the work done before the signal is not lost
     assert "interrupted" not in done.err
     assert not (copy / "checkpoint").exists()
@@ -250,7 +250,7 @@ def test_fit_sigint_within_the_first_epoch_exits_130_without_a_model(
     assert not (tmp_path / "model" / "model.json").exists()
     done = qpignn(*OPTIONS, "--out", tmp_path / "model", "--resume")
     assert done.code == 0
-    assert "going on at epoch 0 of training 1" in done.err
+    assert "resuming at epoch 0 of training 1" in done.err
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")

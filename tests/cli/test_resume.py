@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from qpignn.training.checkpoint import Keeper
+from qpignn.training.checkpoint import Checkpointer
 from qpignn.training.weights import FlatWeights
 
 Run = Callable[..., Any]
@@ -21,13 +21,13 @@ OPTIONS = ("--dataset", "basic", "--set", "members=5", "--set", "hidden=8", "--e
 PROGRAM = """
 import time
 from qpignn.cli import main
-from qpignn.training.checkpoint import Keeper
-keep = Keeper.keep
-def often(keeper, course):
-    keeper.every = 0
-    keep(keeper, course)
+from qpignn.training.checkpoint import Checkpointer
+on_epoch_end = Checkpointer.on_epoch_end
+def often(checkpointer, state):
+    checkpointer.every = 0
+    on_epoch_end(checkpointer, state)
     time.sleep(0.05)
-Keeper.keep = often
+Checkpointer.on_epoch_end = often
 main()
 """
 
@@ -44,13 +44,13 @@ def predicted(qpignn: Run, folder: Path) -> str:
 
 @pytest.fixture
 def often(monkeypatch: pytest.MonkeyPatch) -> None:
-    keep = Keeper.keep
+    on_epoch_end = Checkpointer.on_epoch_end
 
-    def every_epoch(keeper: Keeper, course: Any) -> None:
-        keeper.every = 0
-        keep(keeper, course)
+    def every_epoch(checkpointer: Checkpointer, state: Any) -> None:
+        checkpointer.every = 0
+        on_epoch_end(checkpointer, state)
 
-    monkeypatch.setattr(Keeper, "keep", every_epoch)
+    monkeypatch.setattr(Checkpointer, "on_epoch_end", every_epoch)
 
 
 @pytest.fixture
@@ -89,7 +89,7 @@ def test_kill_9_then_resume_equals_an_uninterrupted_fit(qpignn: Run, tmp_path: P
     assert [path.name for path in killed.iterdir()] == ["checkpoint"]
     done = qpignn(*fit(killed, "--resume"))
     assert done.code == 0, done.err
-    assert "going on at epoch " in done.err
+    assert "resuming at epoch " in done.err
     assert not (killed / "checkpoint").exists()
     assert predicted(qpignn, killed) == predicted(qpignn, alone)
 
@@ -126,7 +126,7 @@ def test_another_fit_is_not_resumed(
     assert "without --resume" in done.err
     done = qpignn(*fit(tmp_path / "m", "--resume"))
     assert done.code == 0
-    assert "going on at epoch 8 of training 1" in done.err
+    assert "resuming at epoch 8 of training 1" in done.err
 
 
 def test_a_mistake_in_the_command_costs_no_checkpoint(
@@ -135,7 +135,7 @@ def test_a_mistake_in_the_command_costs_no_checkpoint(
     stop(9, MemoryError("gone"))
     assert "MemoryError: gone" in qpignn(*fit(tmp_path / "m")).err
     assert qpignn(*fit(tmp_path / "m", "--set", "layers=0")).code == 2
-    assert "going on at epoch 8" in qpignn(*fit(tmp_path / "m", "--resume")).err
+    assert "resuming at epoch 8" in qpignn(*fit(tmp_path / "m", "--resume")).err
 
 
 def test_a_second_ctrl_c_leaves_the_checkpoint(
@@ -151,7 +151,7 @@ def test_a_second_ctrl_c_leaves_the_checkpoint(
         during.setattr("qpignn.methods.bundle.save_fit", interrupted)
         assert qpignn(*fit(twice)).code != 0
     done = qpignn(*fit(twice, "--resume"))
-    assert "going on at epoch 8 of training 1" in done.err
+    assert "resuming at epoch 8 of training 1" in done.err
     assert predicted(qpignn, twice) == predicted(qpignn, alone)
 
 

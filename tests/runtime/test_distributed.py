@@ -101,7 +101,7 @@ def test_a_rank_that_dies_ends_the_job_and_another_number_of_ranks_goes_on(tmp_p
         [sys.executable, *fit, "--resume", "--json"], capture_output=True, text=True, check=False
     )
     assert again.returncode == 0, again.stderr
-    assert "going on at epoch" in again.stderr
+    assert "resuming at epoch" in again.stderr
     assert json.loads(again.stdout)["epochs"] == 600
     assert not kept.exists()
 

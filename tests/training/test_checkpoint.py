@@ -19,13 +19,14 @@ from qpignn.errors import ModelFileError, QpignnWarning
 from qpignn.methods.base import IntervalMethod
 from qpignn.training import checkpoint
 from qpignn.training.checkpoint import (
-    active_keeper,
+    active_checkpointer,
     checkpoints,
     clear_checkpoints,
     fit_key,
     has_checkpoints,
 )
-from qpignn.training.loop import Measured, TrainingSettings, once, train
+from qpignn.training.loop import StepResult, once, train
+from qpignn.training.state import TrainingSettings
 from qpignn.training.weights import FlatWeights
 
 
@@ -125,10 +126,10 @@ def test_killed_and_begun_again_gives_the_same_bits(
         fit_kept(name, settings, skewed, tmp_path)
     steps.restart()
     told: list[str] = []
-    resumed = fit_kept(name, settings, skewed, tmp_path, tell=told.append)
+    resumed = fit_kept(name, settings, skewed, tmp_path, notify=told.append)
     assert steps.done == every - done  # nothing was trained twice
     assert len(told) == 1
-    assert told[0].startswith("going on at epoch ")
+    assert told[0].startswith("resuming at epoch ")
     assert_same(resumed, alone, skewed)
 
 
@@ -143,9 +144,9 @@ def test_killed_within_an_epoch_it_goes_on_before_it(
         fit_kept(name, settings, graph, tmp_path)
     steps.restart()
     told: list[str] = []
-    assert_same(fit_kept(name, settings, graph, tmp_path, tell=told.append), alone, graph)
+    assert_same(fit_kept(name, settings, graph, tmp_path, notify=told.append), alone, graph)
     assert steps.done == 4 * 13
-    assert told == ["going on at epoch 7 of training 1"]
+    assert told == ["resuming at epoch 7 of training 1"]
 
 
 def test_killed_again_and_again(skewed: Data, steps: Steps, tmp_path: Path) -> None:
@@ -169,11 +170,11 @@ def test_where_it_goes_on_is_told_once(skewed: Data, steps: Steps, tmp_path: Pat
     steps.restart(stop=25)  # twenty of the first training, five of the second
     told: list[str] = []
     with pytest.raises(Killed):
-        fit_kept(name, settings, skewed, tmp_path, tell=told.append)
+        fit_kept(name, settings, skewed, tmp_path, notify=told.append)
     assert told == []
-    fit_kept(name, settings, skewed, tmp_path, tell=told.append)
-    assert told == ["going on at epoch 5 of training 2"]
-    fit_kept(name, settings, skewed, tmp_path, tell=told.append)
+    fit_kept(name, settings, skewed, tmp_path, notify=told.append)
+    assert told == ["resuming at epoch 5 of training 2"]
+    fit_kept(name, settings, skewed, tmp_path, notify=told.append)
     assert told[1:] == ["all training was done already"]
 
 
@@ -200,8 +201,8 @@ def test_time_decides_when_it_is_kept(
     with pytest.raises(Killed):
         fit_kept(name, settings, graph, tmp_path, every=5)
     told: list[str] = []
-    fit_kept(name, settings, graph, tmp_path, tell=told.append)
-    assert told == ["going on at epoch 10 of training 1"]
+    fit_kept(name, settings, graph, tmp_path, notify=told.append)
+    assert told == ["resuming at epoch 10 of training 1"]
 
 
 def test_only_who_may_write_writes(skewed: Data, steps: Steps, tmp_path: Path) -> None:
@@ -220,15 +221,15 @@ def test_only_who_may_write_writes(skewed: Data, steps: Steps, tmp_path: Path) -
 
 
 def test_nothing_is_kept_outside_the_block(graph: Data, tmp_path: Path) -> None:
-    with checkpoints(tmp_path, "key") as keeper:
-        assert active_keeper() is keeper
+    with checkpoints(tmp_path, "key") as checkpointer:
+        assert active_checkpointer() is checkpointer
         with checkpoints(tmp_path / "inner", "key") as inner:
-            assert active_keeper() is inner
-        assert active_keeper() is keeper
-    assert active_keeper() is None
+            assert active_checkpointer() is inner
+        assert active_checkpointer() is checkpointer
+    assert active_checkpointer() is None
     with pytest.raises(Killed), checkpoints(tmp_path, "key"):
         raise Killed
-    assert active_keeper() is None
+    assert active_checkpointer() is None
 
 
 class Drawn(nn.Module):
@@ -238,13 +239,13 @@ class Drawn(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.tensor([3.0]))
 
-    def measured(self, draw: np.random.Generator | torch.Generator) -> Callable[[], Measured]:
-        def measure() -> Measured:
+    def measured(self, draw: np.random.Generator | torch.Generator) -> Callable[[], StepResult]:
+        def measure() -> StepResult:
             if isinstance(draw, np.random.Generator):
                 noise = float(draw.normal())
             else:
                 noise = float(torch.randn((), generator=draw))
-            return Measured((self.weight - noise).square().sum(), lambda: (math.nan, noise))
+            return StepResult((self.weight - noise).square().sum(), lambda: (math.nan, noise))
 
         return measure
 
@@ -257,8 +258,10 @@ def test_generators_outside_the_net_are_kept_where_they_are_named(
         net = Drawn()
         numpy = kind == "numpy"
         draw = np.random.default_rng(0) if numpy else torch.Generator().manual_seed(0)
-        draws = [draw] if named else []
-        history = train(net, once(net.measured(draw)), TrainingSettings(9, 0.1), draws=draws)
+        generators = [draw] if named else []
+        history = train(
+            net, once(net.measured(draw)), TrainingSettings(9, 0.1), generators=generators
+        )
         assert all(math.isnan(share) for share in history.coverage)
         return net.weight.item(), history.width
 
@@ -399,8 +402,8 @@ def test_an_interrupted_training_stays_unfinished(
     model = fit_kept(name, settings, skewed, tmp_path)
     assert model.history_.stopped == "interrupted"
     told: list[str] = []
-    assert_same(fit_kept(name, settings, skewed, tmp_path, tell=told.append), alone, skewed)
-    assert told == ["going on at epoch 12 of training 1"]
+    assert_same(fit_kept(name, settings, skewed, tmp_path, notify=told.append), alone, skewed)
+    assert told == ["resuming at epoch 12 of training 1"]
 
 
 def test_what_follows_an_interrupted_training_is_not_kept(
@@ -423,6 +426,6 @@ def test_a_full_disk_does_not_end_the_training(
     name, settings = FITS["single"]
     alone = make(name, settings).fit(graph)
     monkeypatch.setattr(checkpoint, "write_atomically", full)
-    with pytest.warns(QpignnWarning, match=r"could not be written .*No space left.* goes on"):
+    with pytest.warns(QpignnWarning, match=r"could not be written .*No space left.* continues"):
         model = fit_kept(name, settings, graph, tmp_path)
     assert_same(model, alone, graph)

@@ -34,7 +34,7 @@ def test_a_history_comes_back_from_json_and_others_are_refused() -> None:
         ("best_epoch", True),
         ("stopped", None),
     ):
-        with pytest.raises(ValueError, match="curves of numbers"):
+        with pytest.raises(ValueError, match="lists of numbers"):
             History.from_dict({**words, name: wrong})
 
 

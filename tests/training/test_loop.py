@@ -9,7 +9,8 @@ import torch
 from torch import nn
 
 from qpignn.errors import SettingError, TrainingError
-from qpignn.training.loop import Measured, TrainingSettings, once, train
+from qpignn.training.loop import StepResult, once, train
+from qpignn.training.state import TrainingSettings
 
 Y = torch.zeros(4)
 
@@ -21,9 +22,9 @@ class Point(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.tensor([start]))
 
-    def measure(self) -> Measured:
+    def measure(self) -> StepResult:
         middle = self.weight.expand(4)
-        return Measured(
+        return StepResult(
             (middle - Y).square().mean(), lambda: ((middle.abs() <= 1).float().mean().item(), 2.0)
         )
 
@@ -70,7 +71,7 @@ def test_a_held_out_score_without_patience_keeps_the_best_of_all_epochs() -> Non
 
 def test_looks_are_as_rare_as_told_but_never_missing_at_the_end() -> None:
     net = Point()
-    settings = TrainingSettings(7, 0.1, patience=3, look_every=3)
+    settings = TrainingSettings(7, 0.1, patience=3, evaluate_every=3)
     history = train(net, once(net.measure), settings, scores([3.0, 2.0, 1.0]))
     assert history.held_out == {2: 3.0, 5: 2.0, 6: 1.0}
     assert history.to_frame()["held_out"].notna().tolist() == [False, False, True] * 2 + [True]
@@ -83,7 +84,7 @@ def test_a_loss_that_is_no_number_stops_with_advice(value: float) -> None:
     net = Point()
     calls = 0
 
-    def measure() -> Measured:
+    def measure() -> StepResult:
         nonlocal calls
         calls += 1
         measured = net.measure()
@@ -105,7 +106,7 @@ def test_interrupting_keeps_what_was_learnt() -> None:
     net = Point()
     calls = 0
 
-    def measure() -> Measured:
+    def measure() -> StepResult:
         nonlocal calls
         calls += 1
         if calls == 6:
@@ -119,7 +120,7 @@ def test_interrupting_keeps_what_was_learnt() -> None:
 
 
 def test_interrupting_before_anything_was_learnt_goes_through() -> None:
-    def measure() -> Measured:
+    def measure() -> StepResult:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -138,7 +139,7 @@ def test_interrupting_before_the_first_step_goes_through() -> None:
         def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
             raise KeyboardInterrupt
 
-    def measure() -> Measured:
+    def measure() -> StepResult:
         measured = net.measure()
         return replace(measured, loss=Stop.apply(measured.loss))
 
@@ -165,7 +166,7 @@ def test_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
         {"lr": float("nan")},
         {"weight_decay": -1},
         {"patience": 0},
-        {"look_every": 0},
+        {"evaluate_every": 0},
     ],
 )
 def test_bad_settings(settings: dict[str, Any]) -> None:

@@ -271,7 +271,7 @@ def _fit_kept(
         if distributed.world_size() > 1:
             distributed.exit_on_sigterm()
             say(f"fitting on {distributed.world_size()} ranks")
-        with checkpoints(folder, fit_key(model, data), every, writes=speaks(), tell=say):
+        with checkpoints(folder, fit_key(model, data), every, writes=speaks(), notify=say):
             model.fit(data)
 
 

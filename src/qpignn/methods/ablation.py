@@ -14,7 +14,7 @@ from qpignn.methods.net import NetMethod
 from qpignn.nn.heads import POSITIVE, IntervalHead, LinearHead
 from qpignn.objectives.joint import VIOLATIONS, joint_loss, mean_over_all, width
 from qpignn.objectives.rqr import rqr
-from qpignn.training.loop import Measured
+from qpignn.training.loop import StepResult
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -95,7 +95,7 @@ class Ablation(NetMethod):
         one, other = outputs.chunk(2)
         return one.minimum(other), one.maximum(other)
 
-    def _loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> Measured:
+    def _loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> StepResult:
         lower, upper = self._bounds(outputs)
         loss = self._compared(lower, upper, y.expand_as(lower), weight)
         return self._measured(loss, outputs, y, weight)

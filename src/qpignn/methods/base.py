@@ -13,7 +13,7 @@ import inspect
 import math
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from numbers import Real
 from pathlib import Path
@@ -51,6 +51,7 @@ from qpignn.methods.serialization import read_folder, write_folder
 from qpignn.runtime import distributed
 from qpignn.runtime.randomness import SEED_BITS
 from qpignn.runtime.torch_state import torch_defaults
+from qpignn.training.callbacks import Callback, use_callbacks
 from qpignn.training.history import History
 from qpignn.training.loop import interrupts
 
@@ -176,7 +177,14 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         }
         return sorted(found)
 
-    def fit(self, data: Data, train_mask: Any = None, *, on_interrupt: str = "keep") -> Self:
+    def fit(
+        self,
+        data: Data,
+        train_mask: Any = None,
+        *,
+        on_interrupt: str = "keep",
+        callbacks: Iterable[Callback] = (),
+    ) -> Self:
         """Learn from the given nodes.
 
         Args:
@@ -188,6 +196,8 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
                 partly trained model and warns, now and at every later use; ``raise`` lets the
                 KeyboardInterrupt through and leaves the method unfitted. Outside of training, and
                 before the first epoch is done, there is nothing to keep and it always goes through.
+            callbacks: called during every training of the fit; see
+                :mod:`qpignn.training.callbacks`.
 
         Started by ``torchrun``, all ranks must call this, with the same graph; each ends with the
         same fit. What is legal but deserves a second look is told in warnings
@@ -199,7 +209,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             given = _checked_given(data, train_mask)
             for doubt in data_warnings(data, given):
                 warnings.warn(doubt, QpignnWarning, stacklevel=2)
-            with interrupts(on_interrupt):
+            with interrupts(on_interrupt), use_callbacks(callbacks):
                 self._fit_on(data, given)
         self._warn_if_interrupted()
         return self

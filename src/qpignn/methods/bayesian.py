@@ -11,7 +11,7 @@ from qpignn.methods.normal import NormalMethod
 from qpignn.methods.training_set import Seen
 from qpignn.nn.heads import BayesianHead
 from qpignn.objectives.gaussian import normal_kl, normal_nll
-from qpignn.training.loop import Measured
+from qpignn.training.loop import StepResult
 
 Outputs = tuple[Tensor, Tensor, Tensor]
 """Mean, variance of the mean, log-variance of the noise, each (members, nodes)."""
@@ -44,7 +44,7 @@ class Bayesian(NormalMethod):
         self._nodes = (seen.weight * ~seen.held_out > 0).sum(dim=1)  # each member's own
         super()._train(seen)
 
-    def _loss(self, outputs: Outputs, y: Tensor, weight: Tensor | None) -> Measured:
+    def _loss(self, outputs: Outputs, y: Tensor, weight: Tensor | None) -> StepResult:
         head = self.net_.head
         assert isinstance(head, BayesianHead)
         divergence = normal_kl(head.mean.weight, head.log_variance).sum(dim=(1, 2))

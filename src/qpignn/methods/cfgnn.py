@@ -31,8 +31,9 @@ from qpignn.nn.heads import LinearHead
 from qpignn.nn.interval_net import IntervalNet
 from qpignn.runtime.randomness import numpy_rng, torch_rng
 from qpignn.training.byhand import step_of, with_gradient
-from qpignn.training.loop import Measured, TrainingSettings, once, train
+from qpignn.training.loop import StepResult, once, train
 from qpignn.training.search import minimise
+from qpignn.training.state import TrainingSettings
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -140,7 +141,7 @@ class CorrectedGNN(QuantileGNN):
         self.second_ = self._new_second()
         draw = numpy_rng(self.seed, "halves")
 
-        def measure(moves: Tensor) -> Measured:
+        def measure(moves: Tensor) -> StepResult:
             order = torch.from_numpy(draw.permutation(count)).add_(first)
             with torch.no_grad():
                 size, gradient = task.size(moves, *order.tensor_split(2))
@@ -148,12 +149,12 @@ class CorrectedGNN(QuantileGNN):
                 loss = size + consistency * kept.square().mean()
                 gradient[..., first:].add_(kept, alpha=2 * consistency / kept.numel())
             told = with_gradient(moves, loss, gradient)
-            return Measured(told, lambda: (math.nan, size.item()))
+            return StepResult(told, lambda: (math.nan, size.item()))
 
         step = step_of(self.second_, task.graph, measure)
         settings = replace(self._correction_training(), lr=correction_lr)
         with self._pace(task.graph.nodes):
-            self.second_history_ = train(self.second_, once(step), settings, draws=[draw])
+            self.second_history_ = train(self.second_, once(step), settings, generators=[draw])
 
     def _new_second(self) -> IntervalNet:
         generator = torch_rng(self.seed, "second net")

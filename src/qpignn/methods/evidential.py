@@ -13,7 +13,7 @@ from qpignn.methods.net import NetMethod
 from qpignn.nn.heads import LinearHead
 from qpignn.objectives.evidential import evidential_nll, misplaced_evidence, squared_scale
 from qpignn.objectives.joint import mean_over_all
-from qpignn.training.loop import Measured
+from qpignn.training.loop import StepResult
 
 SMALLEST = 1e-6  # of ν, a − 1 and b: keeps degenerate laws finite
 
@@ -68,7 +68,7 @@ class Evidential(NetMethod):
         reach = torch.stack(steps) * scale
         return gamma - reach, gamma + reach
 
-    def _loss(self, outputs: Tensor, y: Tensor, weight: Tensor | None) -> Measured:
+    def _loss(self, outputs: Tensor, y: Tensor, weight: Tensor | None) -> StepResult:
         gamma, nu, a, b = self._law(outputs)
         targets = y.expand_as(gamma)
         costs = evidential_nll(gamma, nu, a, b, targets)

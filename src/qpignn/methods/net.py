@@ -51,8 +51,9 @@ from qpignn.runtime import distributed
 from qpignn.runtime.device import PRECISIONS, find_device, limit_threads, matmul_precision
 from qpignn.runtime.randomness import torch_rng
 from qpignn.training.byhand import Stepped, step_of
-from qpignn.training.checkpoint import agreed
-from qpignn.training.loop import Measured, Steps, TrainingSettings, once, train
+from qpignn.training.checkpoint import recorded_choice
+from qpignn.training.loop import StepResult, Steps, once, train
+from qpignn.training.state import TrainingSettings
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -150,7 +151,7 @@ class NetMethod(IntervalMethod):
         """Turn the net's outputs into lower and upper, (levels, members, nodes), scaled units."""
 
     @abstractmethod
-    def _loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> Measured:
+    def _loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> StepResult:
         """Return what to minimise; ``weight`` is (members, nodes), or None for all nodes alike."""
 
     def _value(self, outputs: Any) -> Tensor:
@@ -177,7 +178,7 @@ class NetMethod(IntervalMethod):
         """How many nets are trained side by side."""
         return 1 if self.members is None else self.members
 
-    def _measured(self, loss: Tensor, outputs: Any, y: Tensor, weight: Tensor | None) -> Measured:
+    def _measured(self, loss: Tensor, outputs: Any, y: Tensor, weight: Tensor | None) -> StepResult:
         """Put coverage and mean width of the highest level beside a loss."""
 
         def shown() -> tuple[float, float]:
@@ -187,7 +188,7 @@ class NetMethod(IntervalMethod):
             wide = mean_over_all(width(lower, upper), weight)
             return mean_over_all(hits, weight).mean().item(), wide.mean().item()
 
-        return Measured(loss, shown)
+        return StepResult(loss, shown)
 
     def _shown_level(self) -> float:
         """The trained level whose coverage and width the history shows."""
@@ -238,7 +239,7 @@ class NetMethod(IntervalMethod):
             self.lr,
             self.weight_decay,
             self.patience,
-            look_every=LOOK_EVERY,
+            evaluate_every=LOOK_EVERY,
             verbose=self.verbose,
         )
 
@@ -302,7 +303,7 @@ class NetMethod(IntervalMethod):
         assert batch is not None
         sampler = Sampler(seen.graph, self.layers, self.fan_out)
 
-        def steps(epoch: int) -> Iterator[Measured]:
+        def steps(epoch: int) -> Iterator[StepResult]:
             draw = torch_rng(self.seed, f"neighbours {epoch} {distributed.rank()}")
             for part in deal(given, batch.size, self.seed, epoch):
                 some = Seen(
@@ -315,7 +316,7 @@ class NetMethod(IntervalMethod):
 
         return steps
 
-    def _measure(self, seen: Seen) -> Callable[[], Measured]:
+    def _measure(self, seen: Seen) -> Callable[[], StepResult]:
         """Return what runs the net on some given nodes and says what that costs."""
         trained = seen.weight * ~seen.held_out
         alike = None if bool((trained == 1).all()) else trained
@@ -326,7 +327,7 @@ class NetMethod(IntervalMethod):
                 self.net_, seen.graph, lambda outputs: self._loss(outputs, seen.y, alike)
             )
 
-        def by_hand() -> Measured:
+        def by_hand() -> StepResult:
             loss, outputs, gradient = step()
             return replace(self._measured(loss, outputs, seen.y, alike), gradient=gradient)
 
@@ -442,7 +443,7 @@ class NetMethod(IntervalMethod):
             hidden=self.hidden,
             members=self._members(),
         )
-        size = agreed("batch size", size)
+        size = recorded_choice("batch size", size)
         if size is None:
             return Seen(self._operands(data, nodes), y, counts, held_out)
         return Seen(self._operands(data), y, counts, held_out, Batch(size, nodes))

@@ -12,7 +12,7 @@ from torch import Tensor
 from qpignn.methods.base import Bounds
 from qpignn.methods.net import NetMethod
 from qpignn.objectives.joint import mean_over_all
-from qpignn.training.loop import Measured
+from qpignn.training.loop import StepResult
 
 
 class NormalMethod(NetMethod):
@@ -56,6 +56,6 @@ class NormalMethod(NetMethod):
         share = 1 - noise.sqrt() / deviation.masked_fill(certain, 1)
         return Bounds(value, value - reach, value + reach, share.masked_fill(certain, 0))
 
-    def _loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> Measured:
+    def _loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> StepResult:
         costs = self._costs(outputs, y.expand_as(self._value(outputs)))
         return self._measured(mean_over_all(costs, weight).sum(), outputs, y, weight)

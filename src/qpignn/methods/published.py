@@ -27,7 +27,7 @@ from qpignn.methods.sqr import SQR, taus_of
 from qpignn.nn.heads import BayesianHead, LinearHead
 from qpignn.nn.interval_net import IntervalNet
 from qpignn.runtime.randomness import torch_rng
-from qpignn.training.loop import Measured
+from qpignn.training.loop import StepResult
 
 
 class PublishedSQR(SQR):
@@ -123,7 +123,7 @@ def all_pairs_rqr(
 class PublishedRQR(RQR):
     """Every interval is compared with every target."""
 
-    def _loss(self, outputs: Tensor, y: Tensor, weight: Tensor | None) -> Measured:
+    def _loss(self, outputs: Tensor, y: Tensor, weight: Tensor | None) -> StepResult:
         lower, upper = (bound[0, 0] for bound in self._bounds(outputs))
         (coverage,) = self._trained_levels()
         prices = {"lambda_width": self.lambda_width, "gamma_order": self.gamma_order}

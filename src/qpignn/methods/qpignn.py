@@ -20,7 +20,7 @@ from qpignn.methods.training_set import Seen, fold_turns
 from qpignn.nn.heads import POSITIVE, IntervalHead
 from qpignn.objectives.joint import VIOLATIONS, WIDTHS, covered, joint_loss, mean_over_all, width
 from qpignn.training.byhand import Stepped, joint_steps
-from qpignn.training.loop import Measured
+from qpignn.training.loop import StepResult
 from qpignn.training.search import minimise
 
 SEARCHED = {"all": (0.005, 0.5), "product": (0.005, 0.5), "violated": (0.1, 1.0)}
@@ -246,7 +246,7 @@ class QpiGNN(SelfCalibrating):
             anchored=anchored,
         )
 
-    def _loss(self, outputs: Outputs, y: Tensor, weight: Tensor | None) -> Measured:
+    def _loss(self, outputs: Outputs, y: Tensor, weight: Tensor | None) -> StepResult:
         lower, upper = self._bounds(outputs)
         levels, price = (part.to(y.device) for part in self._prices(y.dtype))
         if self._calibrates():

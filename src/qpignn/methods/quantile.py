@@ -12,7 +12,7 @@ from qpignn.methods.training_set import Seen
 from qpignn.nn.heads import IntervalHead
 from qpignn.objectives.joint import joint_loss
 from qpignn.training.byhand import Stepped, joint_steps
-from qpignn.training.loop import Measured
+from qpignn.training.loop import StepResult
 
 
 class QuantileGNN(NetMethod):
@@ -54,7 +54,7 @@ class QuantileGNN(NetMethod):
 
     def _loss(
         self, outputs: tuple[Tensor, Tensor, Tensor], y: Tensor, weight: Tensor | None
-    ) -> Measured:
+    ) -> StepResult:
         value = outputs[0].unsqueeze(0)  # the median is the interval of level 0
         lower, upper = (torch.cat([value, bound]) for bound in self._bounds(outputs))
         levels = torch.tensor([0.0, *self._trained_levels()], dtype=y.dtype).unsqueeze(1)

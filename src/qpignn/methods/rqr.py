@@ -12,7 +12,7 @@ from qpignn.methods.net import NetMethod
 from qpignn.nn.heads import LinearHead
 from qpignn.objectives.joint import mean_over_all
 from qpignn.objectives.rqr import rqr
-from qpignn.training.loop import Measured
+from qpignn.training.loop import StepResult
 
 
 class RQR(NetMethod):
@@ -54,7 +54,7 @@ class RQR(NetMethod):
         lower, upper = outputs.chunk(2)
         return lower, upper
 
-    def _loss(self, outputs: Tensor, y: Tensor, weight: Tensor | None) -> Measured:
+    def _loss(self, outputs: Tensor, y: Tensor, weight: Tensor | None) -> StepResult:
         lower, upper = self._bounds(outputs)
         costs = rqr(
             lower,

@@ -12,7 +12,7 @@ from qpignn.methods.net import NetMethod
 from qpignn.nn.heads import QuantileHead
 from qpignn.objectives.joint import mean_over_all
 from qpignn.objectives.pinball import pinball
-from qpignn.training.loop import Measured
+from qpignn.training.loop import StepResult
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -44,11 +44,11 @@ class SQR(NetMethod):
         head.taus = taus_of(self._trained_levels())
         return head
 
-    def _loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> Measured:
+    def _loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> StepResult:
         drawn, quantile, fixed = outputs
         costs = pinball(quantile, y.expand_as(quantile), drawn)
         loss = mean_over_all(costs, weight).sum()
-        return Measured(loss, lambda: self._measured(loss, fixed(), y, weight).shown())
+        return StepResult(loss, lambda: self._measured(loss, fixed(), y, weight).metrics())
 
     def _value(self, outputs: Tensor) -> Tensor:
         return outputs[-1]

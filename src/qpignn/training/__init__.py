@@ -1,1 +1,1 @@
-"""The one training loop and what it needs."""
+"""The training loop, its callbacks and checkpoints."""

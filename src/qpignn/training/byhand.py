@@ -25,7 +25,7 @@ from qpignn.encoders.sage import SageEncoder
 from qpignn.encoders.sparse import Operands
 from qpignn.nn.heads import IntervalHead, LinearHead
 from qpignn.nn.interval_net import IntervalNet, run_apart
-from qpignn.training.loop import Measured
+from qpignn.training.loop import StepResult
 
 aten = torch.ops.aten
 POSITIVE: dict[str, tuple[Any, Any]] = {
@@ -99,8 +99,8 @@ class NetByHand:
 
 
 def step_of(
-    net: IntervalNet, graph: Operands, cost: Callable[[Any], Measured]
-) -> Callable[[], Measured]:
+    net: IntervalNet, graph: Operands, cost: Callable[[Any], StepResult]
+) -> Callable[[], StepResult]:
     """Return a step that leaves to autograd what is not written out.
 
     ``cost`` says from the head's outputs what is to be minimised.
@@ -111,7 +111,7 @@ def step_of(
     linear = head if type(head) is LinearHead else None
     written = NetByHand(encoder, linear, graph, slice(None))
 
-    def step() -> Measured:
+    def step() -> StepResult:
         with torch.no_grad():
             found = written.forward().detach()
         found.requires_grad_()

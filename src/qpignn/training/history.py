@@ -1,4 +1,4 @@
-"""What happened while a net trained, epoch by epoch."""
+"""The record of a training: loss, coverage, width and held-out score by epoch."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import pandas as pd
 
 @dataclass
 class History:
-    """Per epoch: the loss, and coverage and mean width on the nodes it was computed on.
+    """Loss, and coverage and mean width on the training nodes, one entry per epoch.
 
     Attributes:
-        loss: on the training nodes, in scaled-target units; an average, if an epoch has more than
-            one step.
-        coverage, width: likewise, as of the last time somebody looked: at the first epoch, at
-            every epoch that looks at held-out nodes (net methods: every fifth) and at the last.
-        held_out: score on held-out nodes by epoch, for the epochs that looked at some.
+        loss: on the training nodes, in scaled-target units; averaged over the steps of an epoch.
+        coverage, width: likewise. They are computed in the first epoch, in every epoch that is
+            evaluated on held-out nodes (net methods: every fifth) and in the last; the other
+            epochs repeat the previous value.
+        held_out: score on held-out nodes by epoch, for the epochs that were evaluated.
         best_epoch: the epoch whose weights were kept (counted from 0).
-        stopped: ``epochs`` (ran to the end), ``patience`` or ``interrupted``.
-        done, planned: of an interrupted fit, the epochs that were trained and the most that would
+        stopped: ``epochs`` (trained to the end), ``patience``, ``interrupted``, or the reason that
+            a callback gave.
+        done, planned: of an interrupted fit, the epochs trained and the largest number that would
             have been, over all its trainings; 0 otherwise.
     """
 
@@ -51,7 +52,7 @@ class History:
         self.stopped, self.done, self.planned = "interrupted", done, planned
 
     def warning(self) -> str | None:
-        """Return the sentence that every use of a partly trained model shows; None for others."""
+        """Return the warning that every use of a partly trained model shows; None for others."""
         if not self.interrupted:
             return None
         planned = f" of at most {self.planned:,}" if self.planned else ""
@@ -62,34 +63,42 @@ class History:
         )
 
     def drop_unfinished_epoch(self) -> None:
-        """Cut the curves to the epochs that all of them have: an interrupt can come in between."""
+        """Shorten the curves to the epochs that all of them have, after an interrupt."""
         curves = (self.loss, self.coverage, self.width)
         epochs = min(map(len, curves))
         for curve in curves:
             del curve[epochs:]
 
     @classmethod
-    def from_dict(cls, words: dict[str, Any]) -> Self:
-        """Take back what ``dataclasses.asdict`` made of a history, through JSON.
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Return the history that ``dataclasses.asdict`` converted, after a round trip as JSON.
+
+        Args:
+            values: the fields by name.
+
+        Returns:
+            The history.
 
         Raises:
-            KeyError, TypeError, ValueError: where the words are not of a history.
+            KeyError, TypeError, ValueError: if the values are not those of a history.
         """
-        made = cls(**{**words, "held_out": {int(k): v for k, v in words["held_out"].items()}})
-        curves = (made.loss, made.coverage, made.width)
-        right = (
-            all(isinstance(curve, list) and len(curve) == len(made.loss) for curve in curves)
-            and all(isinstance(n, float) for c in (*curves, made.held_out.values()) for n in c)
-            and type(made.best_epoch) is int
-            and isinstance(made.stopped, str)
-            and all(type(number) is int and number >= 0 for number in (made.done, made.planned))
+        held_out = {int(epoch): score for epoch, score in values["held_out"].items()}
+        history = cls(**{**values, "held_out": held_out})
+        curves = (history.loss, history.coverage, history.width)
+        numbers = (*curves, history.held_out.values())
+        valid = (
+            all(isinstance(curve, list) and len(curve) == len(history.loss) for curve in curves)
+            and all(isinstance(number, float) for values in numbers for number in values)
+            and type(history.best_epoch) is int
+            and isinstance(history.stopped, str)
+            and all(type(count) is int and count >= 0 for count in (history.done, history.planned))
         )
-        if not right:
-            raise ValueError("history: expected curves of numbers, one an epoch, got others")
-        return made
+        if not valid:
+            raise ValueError("history: expected lists of numbers, one per epoch, got other values")
+        return history
 
     def to_frame(self) -> pd.DataFrame:
-        """Return one row an epoch."""
+        """Return a table with one row per epoch."""
         frame = pd.DataFrame({"loss": self.loss, "coverage": self.coverage, "width": self.width})
         frame.index.name = "epoch"
         return frame.assign(held_out=pd.Series(self.held_out)) if self.held_out else frame

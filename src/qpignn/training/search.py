@@ -1,4 +1,4 @@
-"""Bayesian optimisation of numbers against a score the caller gives."""
+"""Bayesian optimisation of a few numbers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,16 @@ Ranges = dict[str, tuple[float, float]]
 def minimise(
     score: Callable[[dict[str, float]], float], ranges: Ranges, *, trials: int, seed: int
 ) -> dict[str, float]:
-    """Return the numbers, each from its range, with the lowest score seen.
+    """Search numbers for the lowest score, with Optuna's Gaussian-process sampler.
 
-    Numbers are compared on a logarithmic scale, and proposed by Optuna's Gaussian-process sampler.
+    Args:
+        score: lower is better.
+        ranges: lowest and highest value of each number; the search is on a logarithmic scale.
+        trials: how many times the score is computed.
+        seed: of the sampler.
+
+    Returns:
+        The numbers with the lowest score.
     """
     optuna = import_optional("optuna", "a search")
     before = optuna.logging.get_verbosity()
@@ -29,14 +36,14 @@ def minimise(
             sampler = optuna.samplers.GPSampler(seed=seed, deterministic_objective=True)
         study = optuna.create_study(sampler=sampler)
 
-        def judge(trial: Any) -> float:
+        def objective(trial: Any) -> float:
             return score(
                 {name: trial.suggest_float(name, *ends, log=True) for name, ends in ranges.items()}
             )
 
         # the sampler's matrices are tiny: threads would only wait for each other
         with threadpool_limits(1, user_api="blas"):
-            study.optimize(judge, n_trials=trials)
+            study.optimize(objective, n_trials=trials)
     finally:
         optuna.logging.set_verbosity(before)
     return {name: float(value) for name, value in study.best_params.items()}
