@@ -21,13 +21,13 @@ import canary
 from canary import SECRET, plant, signs, watch
 from qpignn import Conformal, check_graph, load_method, make_method, split_nodes
 from qpignn.data.scaling import fit_target_scaler
-from qpignn.experiments import cell as cells
-from qpignn.experiments import published
+from qpignn.experiments import corrected as cells
 from qpignn.experiments.cell import Cell
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.catalog import CLASSES, METHODS
-from qpignn.methods.published import PUBLISHED
 from qpignn.methods.quantile import QuantileGNN
+from qpignn.paper.published import protocol as published
+from qpignn.paper.published.methods import METHODS as PUBLISHED
 
 FEW = {"correction_epochs": 3}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -142,9 +142,15 @@ def _nothing_loaded() -> Iterator[None]:
     cells._loaded.cache_clear()
 
 
-def rows(cell: Cell, module: Any, test: Tensor, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+def rows(
+    cell: Cell,
+    module: Any,
+    test: Tensor,
+    monkeypatch: pytest.MonkeyPatch,
+    loader: str = "load_dataset",
+) -> list[Any]:
     honest = cell.run()
-    monkeypatch.setattr(module, "load_dataset", planted_loader(module.load_dataset, test))
+    monkeypatch.setattr(module, loader, planted_loader(getattr(module, loader), test))
     cells._loaded.cache_clear()
     return [honest, cell.run()]
 
@@ -178,11 +184,11 @@ def test_no_published_cell_is_reached(
 ) -> None:
     few = FEW if method == "cfgnn" else {}
     cell = Cell("basic", method, 1, protocol="published", settings={"epochs": 3, **few})
-    drawn = torch.Generator().manual_seed(published.PUBLISHED_SEED)
+    drawn = torch.Generator().manual_seed(published.SEED)
     torch.randint(0, 1000, (2, 2000), generator=drawn)  # the data's edges come first
     test = torch.zeros(1000, dtype=torch.bool)
     test[torch.randperm(1000, generator=drawn)[:200]] = True
-    honest, planted = rows(cell, published, test, monkeypatch)
+    honest, planted = rows(cell, published, test, monkeypatch, "load_published")
     assert saw == []
     assert [planted[name] for name in UNSEEN] == [honest[name] for name in UNSEEN]
     assert planted["picp"] == 0

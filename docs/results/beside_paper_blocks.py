@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 
 from measured import Measured
-from qpignn.experiments.plan import Plan
+from qpignn.paper.plan import Plan
 from qpignn.paper.spec import REAL, SYNTHETIC
-from qpignn.reports.paper import NAMES, against_paper, agreement
+from qpignn.paper.tables import NAMES, against_paper, agreement
 from qpignn.reports.render import digits
 from studies import PaperTable
 from words import counted, markdown, paragraphs

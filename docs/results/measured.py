@@ -10,8 +10,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from PIL import Image
 
-from qpignn.experiments.plan import Plan
-from qpignn.reports.paper import frame_of
+from qpignn.paper.plan import Plan
+from qpignn.paper.tables import frame_of
 from qpignn.reports.tables import exploded_seeds
 from studies import Comparison, PaperTable, Scale, Study
 

@@ -11,8 +11,8 @@ import default_blocks as default
 import paper_blocks as paper
 from measured import Measured
 from qpignn.methods.catalog import ALL
-from qpignn.reports import table_pictures as pictures
-from qpignn.reports.pictures import draw
+from qpignn.paper import table_pictures as pictures
+from qpignn.paper.pictures import draw
 from studies import Comparison, PaperTable, Study
 from words import paragraphs
 

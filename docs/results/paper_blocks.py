@@ -9,10 +9,10 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from measured import Measured
-from qpignn.experiments.plan import Plan
+from qpignn.paper.pictures import draw
+from qpignn.paper.plan import Plan
 from qpignn.paper.spec import REAL, SYNTHETIC
-from qpignn.reports.paper import make_table
-from qpignn.reports.pictures import draw
+from qpignn.paper.tables import make_table
 from qpignn.reports.render import to_markdown
 from studies import PaperTable
 from words import from_to, listed, paragraphs, signed

@@ -11,9 +11,9 @@ from typing import Any
 
 from qpignn.data.catalog import BENCHMARK, missing_message
 from qpignn.experiments.cell import Cell, grid
-from qpignn.experiments.plan import QUICK, QUICK_SETS, Plan, make_plan
 from qpignn.methods.catalog import ALL, setting_names
 from qpignn.paper import find_spec
+from qpignn.paper.plan import QUICK, QUICK_SETS, Plan, make_plan
 
 JOBS = 2
 LINE = 100  # characters of a command's line

@@ -2,7 +2,7 @@
 
 Definitions are those of the paper's appendix on evaluation metrics. Inputs may be arrays, lists,
 Series or tensors of one dimension and one length; anything else raises instead of broadcasting
-(a silent (N,) against (N, 1) is what made some published coverages N×N averages).
+(a silent (N,) against (N, 1) would average over N×N pairs).
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def winkler_score(
 ) -> float:
     """Width plus 2/α per unit missed: a proper score, smallest for the true quantiles.
 
-    ``per_unit`` is another price of a unit missed, such as the 1 of the published code, which is
-    no proper score.
+    ``per_unit`` is another price of a unit missed, such as 1, which makes
+    the score improper.
     """
     alpha = 1 - check_level(confidence_level)
     price = 2 / alpha if per_unit is None else per_unit
@@ -127,7 +127,7 @@ def summary(intervals: Intervals, y: Any, *, y_given: Any) -> dict[str, float | 
     ``mpiw``, ``mpe`` and ``winkler`` are in multiples of the range of ``y_given``, the targets the
     method was given, and ``sharpness`` in its square; ``nmpiw`` and ``cwc`` use the range of the
     evaluated targets (None where those do not vary); ``mpiw_raw`` is in the target's own unit;
-    ``winkler_one`` counts a unit missed once, as the published code does. ``mae`` and ``rmse`` are
+    ``winkler_one`` counts a unit missed once. ``mae`` and ``rmse`` are
     the errors of the point prediction, in the target's own unit.
 
     A one-sided result (``intervals.side``) has figures of its own: ``mean_bound`` and ``pinball``,

@@ -6,7 +6,11 @@ The command line checks names against these before anything slow is imported. Te
 
 from __future__ import annotations
 
-PROTOCOLS = ("corrected", "published")
+PROTOCOLS = {
+    "corrected": "qpignn.experiments.corrected:CORRECTED",
+    "published": "qpignn.paper.published.protocol:PUBLISHED",
+}
+"""Built-in experiment protocols and the objects that implement them, the default first."""
 VIEWS = ("transductive", "inductive", "isolated")
 SPLITS = ("random", "degree", "community")
 ENGINES = ("processes", "ray")
@@ -22,3 +26,5 @@ METHODS = (
 )
 PREFIXES = ("conformal:", "ensemble:")
 """What may stand before the name of a method: a wrapper around it."""
+METHOD_GROUP, DATASET_GROUP = "qpignn.methods", "qpignn.datasets"
+"""Groups of entry points by which installed packages add methods and data sets."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 import torch
@@ -52,6 +53,10 @@ def test_known_counts(real: Callable[..., Data], name: str) -> None:
     assert corrected.edge_index.shape[1] == 2 * undirected
 
 
+def differences(entry: Dataset, data: Data) -> list[str]:
+    return entry.differences(data, entry.size, Size.of(data))
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_set_is_a_valid_graph_with_the_declared_counts(
     real: Callable[..., Data], name: str
@@ -60,27 +65,25 @@ def test_every_set_is_a_valid_graph_with_the_declared_counts(
     check_graph(data)
     assert data.name == name
     assert data.protocol == "corrected"
-    assert find_dataset(name).differences() == []
+    assert differences(find_dataset(name), data) == []
     wide = data.x.shape[1] > 1000
     assert (data.x.layout == torch.sparse_csr) is wide
 
 
-def test_the_declared_counts_can_be_wrong() -> None:
-    entry = find_dataset("grid")
-    assert entry.sizes is not None
-    lie = type(entry)(
-        entry.name, entry.origin, entry.about, entry.loader, (), find_dataset("ba").sizes
-    )
-    assert len(lie.differences()) == 2
+def test_differences_of_wrong_counts_names_them() -> None:
+    entry = replace(find_dataset("grid"), size=find_dataset("ba").size)
+    (line,) = differences(entry, load_dataset("grid"))
+    assert "declared Size(nodes=1000" in line
+    assert "found Size(nodes=900" in line
 
 
-def test_the_declared_ones_a_node_can_be_wrong() -> None:
+def test_differences_of_wrong_ones_per_node_names_them() -> None:
     x = torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]).to_sparse_csr()  # 3 ones, 2 nodes
     data = Data(x=x, edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.zeros(2))
-    sizes = {"corrected": Size(nodes=2, edges=1, self_loops=0, features=3)}
+    size = Size(nodes=2, edges=1, self_loops=0, features=3)
 
     def declared(ones: float) -> list[str]:
-        return Dataset("tiny", "here", "", lambda protocol: data, (), sizes, ones).differences()
+        return differences(Dataset("tiny", "here", "", lambda: data, (), size, ones), data)
 
     assert declared(1.5) == []
     assert declared(1.4) == ["tiny: declared 1.4 ones, found 1.5"]

@@ -26,7 +26,7 @@ from qpignn.errors import DataFileError, QpignnWarning
 from qpignn.experiments.cell import Cell
 from qpignn.experiments.digest import SHORT, code_digest
 from qpignn.experiments.store import Store
-from qpignn.reports import table_pictures
+from qpignn.paper import table_pictures
 from qpignn.reports.plotting import new_figure
 from remake import MADE, RESULTS, ROOT, check, made, remake, state, unused, work_of, write
 from studies import Comparison, Scale, Study, datasets_here
@@ -256,7 +256,7 @@ def test_pages_of_other_data_than_the_published_are_refused(
     for kind in ("net", "flow"):
         (tmp_path / transport.CITIES["anaheim"].files[kind].path).write_text("other")
     monkeypatch.setenv(files.DATA_DIR, str(tmp_path))
-    with pytest.raises(QpignnWarning, match="is not the published file"):
+    with pytest.raises(QpignnWarning, match="is not the original file"):
         work_of([ARENA], Scale(1))
 
 

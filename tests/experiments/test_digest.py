@@ -26,7 +26,7 @@ from qpignn.experiments.digest import (
 from qpignn.experiments.run import CHANGED, run_cells
 from qpignn.experiments.store import Store
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* is not the published file")
+pytestmark = pytest.mark.filterwarnings("ignore:.* is not the original file")
 
 CODE = '''
 """About this file."""
@@ -146,7 +146,7 @@ def change(path: Path) -> None:
 
 def test_key_after_a_changed_data_file_is_another(roads: Path) -> None:
     cell = Cell("anaheim", "sqr", 0, settings={"epochs": 2})
-    with pytest.warns(QpignnWarning, match=r"Anaheim_flow\.tntp is not the published file"):
+    with pytest.warns(QpignnWarning, match=r"Anaheim_flow\.tntp is not the original file"):
         before = cell.key()
     other_set, from_here = Cell("basic", "sqr", 0), Cell("basic", "sqr", 0, source="anaheim")
     fixed, taken = other_set.key(), from_here.key()

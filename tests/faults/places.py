@@ -23,11 +23,11 @@ from qpignn.data.mapped_arrays import KINDS
 from qpignn.data.sources.files import fetch, find
 from qpignn.errors import QpignnError
 from qpignn.experiments.cell import Cell, grid
-from qpignn.experiments.plan import make_plan, shared_cells
 from qpignn.experiments.store import Store
 from qpignn.methods.bundle import load_fit
 from qpignn.methods.catalog import load_method
 from qpignn.paper import find_spec
+from qpignn.paper.plan import make_plan, shared_cells
 
 Pieces = dict[str, str]
 """What a reader finds, by name: a digest, :data:`NONE`, or :data:`REFUSED`."""

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from qpignn.data.catalog import BENCHMARK, PROTOCOLS
-from qpignn.experiments.plan import COUNTS, METRICS, check_spec
+from qpignn.data.catalog import BENCHMARK
+from qpignn.names import PROTOCOLS
 from qpignn.paper import find_spec, specs
+from qpignn.paper.pictures import check_shown
+from qpignn.paper.plan import COUNTS, METRICS, check_spec
 from qpignn.paper.spec import REAL, SYNTHETIC, Spec, best_lambdas, read_facts
-from qpignn.reports.pictures import check_shown
 
 HERE = Path(find_spec.__code__.co_filename).parent
 WANTED = {  # what the paper has

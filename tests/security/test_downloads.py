@@ -76,7 +76,7 @@ def test_what_is_not_the_published_file_never_gets_its_name(
     server: str, tmp_path: Path, way: str
 ) -> None:
     digest = hashlib.sha256(CONTENT).hexdigest()
-    with pytest.raises(DataFileError, match="not the published file"):
+    with pytest.raises(DataFileError, match="not the original file"):
         fetch(SourceFile("a.csv", (f"{server}/{way}",), sha256=digest))
     assert everything_under(tmp_path) == []
     assert fetch(SourceFile("a.csv", (f"{server}/good",), sha256=digest)).read_bytes() == CONTENT
@@ -84,7 +84,7 @@ def test_what_is_not_the_published_file_never_gets_its_name(
 
 def test_a_file_without_a_digest_is_not_downloaded(server: str, tmp_path: Path) -> None:
     file = SourceFile("a.csv", (f"{server}/good",))
-    with pytest.raises(DataFileError, match="no published digest to check a download against"):
+    with pytest.raises(DataFileError, match="no known digest to check a download against"):
         fetch(file)
     assert Handler.asked == []
     cached = tmp_path / "cache" / "a.csv"
@@ -109,5 +109,5 @@ def test_twitch_of_other_countries_must_be_ones_own(
     for file in files_of("twitch", country).values():
         assert file.checkable is (country == "PTBR")
         if country != "PTBR":
-            with pytest.raises(DataFileError, match=r"no published digest.*It is at https://"):
+            with pytest.raises(DataFileError, match=r"no known digest.*It is at https://"):
                 fetch(file)

@@ -26,15 +26,17 @@ from qpignn.cli.output import (
 from qpignn.data.column_roles import ColumnRoles
 from qpignn.errors import SettingError, check_choice, quoted
 from qpignn.names import DATASETS, ENGINES, PROTOCOLS, SPLITS, VIEWS
+from qpignn.protocols import GENERAL, protocol_names
 from qpignn.runtime.progress import progress_bar
 
 if TYPE_CHECKING:
     from qpignn.experiments.cell import Cell
     from qpignn.experiments.run import Outcome
 
-KNOWN = {"protocol": PROTOCOLS, "view": VIEWS, "split": SPLITS, "engine": ENGINES}
+KNOWN = {"protocol": protocol_names(), "view": VIEWS, "split": SPLITS, "engine": ENGINES}
 """The words that options know."""
 DATASETS_HELP = "Names or folders of saved graphs, by commas, or all."
+PROTOCOL_HELP = f"How cells load, split and fit: {' or '.join(PROTOCOLS)}."
 ENGINE_HELP = "processes, or ray (RAY_ADDRESS names a cluster)."
 
 
@@ -46,8 +48,8 @@ def compare(
     *,
     roles: ColumnRoles,
     methods: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "qpignn",
-    seeds: Annotated[int, typer.Option(help="How many seeds (published: runs).")] = 5,
-    protocol: Annotated[str, typer.Option(help="corrected or published.")] = "corrected",
+    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 5,
+    protocol: Annotated[str, typer.Option(help=PROTOCOL_HELP)] = GENERAL,
     view: Annotated[
         str | None, typer.Option(help="transductive (default), inductive, isolated.")
     ] = None,
@@ -103,11 +105,11 @@ def compare(
     # all that takes time to import comes from here on
     from qpignn.experiments.cell import grid
     from qpignn.methods.catalog import ALL
-    from qpignn.reports.tables import one_kind, published_model
+    from qpignn.paper.reference_figures import check_single_method, read_figures
 
     settings = settings_of(more, epochs=epochs, lambda_width=lambda_width)
     if against is not None:  # mistakes should not wait for the training
-        published_model(against, against_model)
+        read_figures(against, against_model)
     with _own_graph(nodes, edges, roles) as own:
         cells = grid(
             _datasets(datasets) if own is None else [own],
@@ -121,7 +123,9 @@ def compare(
             label_fraction=label_fraction,
         )
         if against is not None:
-            one_kind({(cell.method, cell.confidence_level) for cell in cells}, against_model)
+            check_single_method(
+                {(cell.method, cell.confidence_level) for cell in cells}, against_model
+            )
         outcome = run_shown(cells, results, jobs=jobs, engine=engine, fresh=fresh)
     if outcome.rows:
         _show(outcome.rows, protocol, rank=rank, out=out, as_json=as_json)

@@ -1,4 +1,4 @@
-"""What ``qpignn compare`` prints: figures, places, and differences to published figures."""
+"""What ``qpignn compare`` prints: figures, places, and differences to a publication's figures."""
 
 from __future__ import annotations
 
@@ -94,10 +94,10 @@ def _seeds(table: Any) -> str:
 
 
 def print_against(rows: list[dict[str, Any]], path: Path, model: str, *, quiet: bool) -> None:
-    """Print our figures beside a published model's; ``quiet`` prints the summary only."""
-    from qpignn.reports.tables import against
+    """Print our figures beside a publication's; ``quiet`` prints the summary only."""
+    from qpignn.paper.reference_figures import compare_with_figures
 
-    table = against(rows, path, model)
+    table = compare_with_figures(rows, path, model)
     differences = table[["picp_difference", "mpiw_difference"]].abs()
     verdict = (
         f"|ΔPICP|: median {differences['picp_difference'].median():.3f}, "

@@ -28,7 +28,7 @@ def curve(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Draw coverage and width against λ for the printed, the published and the default loss.
+    """Draw coverage and width against λ, for both forms of the loss and the default.
 
     Example: qpignn curve --out lambda.png --jobs 2
     """
@@ -37,7 +37,8 @@ def curve(
     check_output(out, folder=False)
     import_optional("matplotlib", "a picture")
     from qpignn.experiments.cell import Cell, grid
-    from qpignn.reports.figures import lambda_curve, save_figure
+    from qpignn.paper.loss_curve import VIOLATIONS, lambda_curve
+    from qpignn.reports.figures import save_figure
 
     def cells(**settings: Any) -> list[Cell]:
         levels = [confidence]
@@ -46,7 +47,7 @@ def curve(
         return grid(names(datasets), ["qpignn"], seeds, confidence_levels=levels, settings=settings)
 
     kinds = [("self-calibrating", cell) for cell in cells()]
-    for form, violation in (("printed", "all"), ("published", "violated")):
+    for form, violation in VIOLATIONS.items():
         for lam in LAMBDAS:
             fixed = cells(**PLAIN, lambda_width=lam, violation=violation)
             kinds += [(form, cell) for cell in fixed]

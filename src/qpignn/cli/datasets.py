@@ -7,9 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qpignn.cli.output import Json, print_json, print_table, say
+from qpignn.names import PROTOCOLS
+from qpignn.protocols import GENERAL, find_protocol
 
 if TYPE_CHECKING:
     from qpignn.data.catalog import Dataset
+
+OTHERS = [name for name in PROTOCOLS if name != GENERAL]
 
 
 def datasets(
@@ -20,8 +24,8 @@ def datasets(
 ) -> None:
     """List the 19 data sets of the paper: size, and whether their files are here.
 
-    Edges are undirected edges without self-loops (protocol corrected); the published columns count
-    edges as the authors' code stored them.
+    Edges are undirected edges without self-loops; columns with the name of another protocol count
+    edges as it stores them.
 
     Example: qpignn datasets --json
     """
@@ -35,10 +39,11 @@ def datasets(
         typer.echo(f"Also by name: {', '.join(EXTRA)}; other years, countries and draws by option.")
     if check:
         differences = [
-            line
+            f"{protocol} {line}"
             for entry in BENCHMARK.values()
             if not entry.missing()
-            for line in entry.differences()
+            for protocol in PROTOCOLS
+            for line in _differences(entry, protocol)
         ]
         for line in differences:
             typer.secho(line, fg="red", err=True)
@@ -50,28 +55,35 @@ def datasets(
 def _row(entry: Dataset) -> dict[str, Any]:
     from qpignn.data.catalog import missing_message
 
-    assert entry.sizes is not None
-    corrected, published = entry.sizes["corrected"], entry.sizes["published"]
     reason = missing_message(entry)
+    sizes = {name: find_protocol(name).declared_size(entry.name) for name in OTHERS}
     return {
         "name": entry.name,
         "origin": entry.origin,
         "about": entry.about,
-        "nodes": corrected.nodes,
-        "edges": corrected.edges,
-        "features": corrected.features,
+        **{count: getattr(entry.size, count) for count in ("nodes", "edges", "features")},
         "ones_per_node": entry.ones_per_node,
-        "published_nodes": published.nodes,
-        "published_edges": published.edges,
-        "published_self_loops": published.self_loops,
+        **{
+            f"{name}_{count}": getattr(size, count)
+            for name, size in sizes.items()
+            for count in ("nodes", "edges", "self_loops")
+        },
         "available": reason is None,
         "reason": reason,
     }
 
 
+def _differences(entry: Dataset, protocol: str) -> list[str]:
+    """Return where a data set differs from its declared counts under a protocol."""
+    chosen = find_protocol(protocol)
+    data = chosen.load_dataset(entry.name)
+    return entry.differences(data, chosen.declared_size(entry.name), chosen.count(data))
+
+
 def _print(rows: list[dict[str, Any]]) -> None:
-    headings = ("name", "nodes", "edges", "features", "published edges", "here", "about")
-    counts = ("nodes", "edges", "features", "published_edges")
+    others = [f"{name} edges" for name in OTHERS]
+    headings = ("name", "nodes", "edges", "features", *others, "here", "about")
+    counts = ("nodes", "edges", "features", *(f"{name}_edges" for name in OTHERS))
     shown = [
         (
             row["name"],

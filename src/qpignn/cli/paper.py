@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qpignn.cli.compare import ENGINE_HELP, results_file, run_shown
+from qpignn.cli.compare import ENGINE_HELP, PROTOCOL_HELP, results_file, run_shown
 from qpignn.cli.output import Json, check_output, print_json, print_table, say
 from qpignn.errors import SettingError, check_choice, import_optional
 
 if TYPE_CHECKING:
-    from qpignn.experiments.plan import Plan
+    from qpignn.paper.plan import Plan
     from qpignn.paper.spec import Spec
 
 app = typer.Typer(name="paper", help="Every table and figure of the paper.", no_args_is_help=True)
@@ -23,7 +23,7 @@ Name = Annotated[
         help="See `qpignn paper list`; or a Python file with a SPEC; run also takes all."
     ),
 ]
-Protocol = Annotated[str, typer.Option(help="corrected or published.")]
+Protocol = Annotated[str, typer.Option(help=PROTOCOL_HELP)]
 Seeds = Annotated[int | None, typer.Option(help="How many seeds; default the table's own.")]
 Quick = Annotated[
     bool,
@@ -80,7 +80,7 @@ def run(
     """
     check_output(out, folder=True)
     import_optional("matplotlib", "a figure of the paper")
-    from qpignn.experiments.plan import shared_cells
+    from qpignn.paper.plan import shared_cells
 
     plans = _plans(name, protocol, seeds, quick=quick)
     for reason in dict.fromkeys(reason for plan in plans for reason in plan.missing):
@@ -106,9 +106,9 @@ def show(
 ) -> None:
     """Print a table from the rows that are there; nothing is run.
 
-    Example: qpignn paper show main --protocol published --against-paper
+    Example: qpignn paper show main --against-paper
     """
-    from qpignn.reports.paper import difference_table, frame_of, make_table
+    from qpignn.paper.tables import difference_table, frame_of, make_table
     from qpignn.reports.render import FORMATS
 
     write = FORMATS[check_choice("format", form, FORMATS)]
@@ -129,9 +129,9 @@ def show(
 def _plans(
     name: str, protocol: str, seeds: int | None, *, quick: bool, everywhere: bool = False
 ) -> list[Plan]:
-    from qpignn.experiments.plan import make_plan
     from qpignn.paper import find_spec, specs
-    from qpignn.reports.pictures import check_shown
+    from qpignn.paper.pictures import check_shown
+    from qpignn.paper.plan import make_plan
 
     wanted = [*specs().values()] if name == "all" else [find_spec(name)]
     for spec in wanted:
@@ -143,17 +143,17 @@ def _plans(
 
 
 def _rows(plans: Sequence[Plan], results: Path | None) -> dict[str, dict[str, Any]]:
-    from qpignn.experiments.plan import shared_cells
     from qpignn.experiments.store import Store
+    from qpignn.paper.plan import shared_cells
 
     return Store(results_file(results)).get(shared_cells(plans))
 
 
 def _write(plans: Sequence[Plan], rows: dict[str, dict[str, Any]], out: Path) -> list[Path]:
     from qpignn.io.files import atomic_files, write_atomically
+    from qpignn.paper.pictures import draw
+    from qpignn.paper.tables import difference_table, frame_of, make_table
     from qpignn.reports.figures import save_figure
-    from qpignn.reports.paper import difference_table, frame_of, make_table
-    from qpignn.reports.pictures import draw
     from qpignn.reports.render import FORMATS
 
     written = []

@@ -306,9 +306,3 @@ def simple_edges(
         return merge(edge_index, num_nodes=nodes), None
     edge_index, weight = merge(edge_index, weight, num_nodes=nodes, reduce="mean")
     return edge_index, weight
-
-
-def each_once(edge_index: Tensor) -> Tensor:
-    """Return each pair once, smaller position first, self-loops kept: the published storage."""
-    pairs: Tensor = torch.unique(edge_index.sort(dim=0).values, dim=1)
-    return pairs

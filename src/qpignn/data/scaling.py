@@ -223,7 +223,7 @@ def fit_target_scaler(y: Tensor, given: Tensor, transform: str = "none") -> Targ
 def fit_range_scalers(x: Tensor, y: Tensor, given: Tensor) -> tuple[Scaler, TargetScaler]:
     """Map features, and targets, to 0…1 by ONE minimum and maximum over all columns.
 
-    This is the published code's scaling: columns share their range, so small ones are crushed.
+    Columns share their range, so those with small values stay small.
     """
     values = stored_values(select_rows(x, given)).double()
     low, high = values.min(), values.max()

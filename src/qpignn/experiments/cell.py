@@ -8,32 +8,24 @@ import json
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from qpignn.data.catalog import find_dataset, load_dataset
-from qpignn.data.perturb import damage
-from qpignn.data.settings import VIEWS, View, make_view
+from qpignn.data.catalog import find_dataset, is_dataset
+from qpignn.data.settings import VIEWS, View
 from qpignn.data.sources.noise import NOISE, narrowest_width
-from qpignn.data.split import SPLIT_ORDERS, keep_labels, split_nodes
-from qpignn.data.storage import load_graph
+from qpignn.data.split import SPLIT_ORDERS
 from qpignn.errors import SettingError, check_choice, check_integer
 from qpignn.experiments.digest import code_digest, data_digest, versions
 from qpignn.experiments.memory import PeakMemory
-from qpignn.experiments.published import TEST_SHARE, published_view, start_as_published
 from qpignn.intervals import Intervals
-from qpignn.methods.base import IntervalMethod
-from qpignn.methods.catalog import make_method
 from qpignn.metrics import summary
-from qpignn.names import DATASETS, PROTOCOLS
+from qpignn.protocols import GENERAL, ExperimentProtocol, find_protocol
 from qpignn.training.history import History
 
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
 KEPT = ("history", "intervals")
-WHOLE_GRAPH = ("cfgnn", "cfgnn_tuned")  # inferred: its printed coverage is that of whole graphs
+TEST_SHARE = 0.2
+"""Share of the nodes that are test nodes."""
 MOMENTS = 100  # epochs of a training that are kept
 
 
@@ -45,16 +37,14 @@ class Cell:
         dataset: a name in the catalog, or the folder of a saved graph
             (:func:`qpignn.save_graph`), which counts by its last name and its bytes.
         method: a name in the catalog.
-        seed: under ``corrected`` it decides split and initial weights; under ``published`` it
-            counts runs, which differ in their initial weights only.
-        protocol: ``corrected`` or ``published``, never mixed.
+        seed: decides split and initial weights, as the protocol says.
+        protocol: name of the experiment protocol (:mod:`qpignn.protocols`).
         view, split: see :mod:`qpignn.data.settings` and :mod:`qpignn.data.split`.
         confidence_level: wanted coverage.
         settings: of the method, beyond its defaults.
         source: another data set to fit on; ``dataset`` is then only judged.
         options: of the data set, such as ``nodes``.
-        damage: see :func:`qpignn.data.perturb.damage`; under ``published`` only what is fitted on
-            is damaged, as in the authors' code.
+        damage: see :func:`qpignn.data.perturb.damage`.
         label_fraction: share of the labelled nodes that methods are given; by default all that
             are not test nodes.
         keep: what to keep beside the figures: ``history`` of the training, ``intervals``.
@@ -63,7 +53,7 @@ class Cell:
     dataset: str
     method: str
     seed: int
-    protocol: str = "corrected"
+    protocol: str = GENERAL
     view: str = "transductive"
     split: str = "random"
     confidence_level: float = 0.9
@@ -77,7 +67,7 @@ class Cell:
     @property
     def name(self) -> str:
         """What the data set is called: a saved graph by the last name of its folder."""
-        return self.dataset if is_known(self.dataset) else Path(self.dataset).name
+        return self.dataset if is_dataset(self.dataset) else Path(self.dataset).name
 
     def key(self, inputs: dict[str, str] | None = None) -> str:
         """Return a digest of what decides the row: the cell, the code and the data files.
@@ -104,8 +94,10 @@ class Cell:
         """
         inputs = self.inputs()
         settings = {"confidence_level": self.confidence_level, "seed": self.seed, **self.settings}
-        method = make_method(self.method, self.protocol, **settings)
-        view = self._view(method)
+        protocol = find_protocol(self.protocol)
+        method = protocol.make_method(self.method, **settings)
+        view = self._view(protocol)
+        protocol.initialize(self, method, view)
         with PeakMemory() as memory:
             started = time.perf_counter()
             method.fit(view.fit, on_interrupt="raise")  # a partial fit is no result
@@ -144,60 +136,32 @@ class Cell:
             **({"intervals": _nodes(intervals, view)} if "intervals" in self.keep else {}),
         }
 
-    def _view(self, method: IntervalMethod) -> View:
-        """Return what is fitted on and what is judged, and let a published run begin there."""
-        view = self._view_of(self.dataset)
+    def _view(self, protocol: ExperimentProtocol) -> View:
+        """Return what is fitted on and what is predicted."""
+        view = protocol.make_view(self, self.dataset)
         if self.source is not None:
-            view = replace(view, fit=self._view_of(self.source).fit)
+            view = replace(view, fit=protocol.make_view(self, self.source).fit)
             for graph in (view.fit, view.predict):
                 graph.feature_names = None  # columns are taken by their place
-        if self.protocol == "published":
-            start_as_published(
-                method, view, published_view(self.source or self.dataset)[1], self.seed
-            )
         return view
 
-    def _view_of(self, dataset: str) -> View:
-        if self.protocol == "published":
-            whole = self.method in WHOLE_GRAPH
-            view, _ = published_view(dataset, self.split, self.options, whole=whole)
-            return replace(view, fit=damage(view.fit, self.damage, seed=self.seed))
-        data = _loaded(dataset, json.dumps(self.options), data_digest(dataset, self.options))
-        data = damage(data, self.damage, seed=self.seed, relative=True)
-        data = split_nodes(data, test=TEST_SHARE, by=self.split, seed=self.seed)
-        if self.label_fraction is not None:
-            data = keep_labels(data, self.label_fraction, seed=self.seed)
-        return make_view(data, self.view)
 
-
-@lru_cache(maxsize=2)
-def _loaded(dataset: str, options: str, digest: str) -> Data:
-    """Load a data set once for the cells that follow each other; nobody changes it in place.
-
-    ``digest`` is that of its files: it is loaded again when they change.
-    """
-    if is_known(dataset):
-        return load_dataset(dataset, **json.loads(options))
-    return load_graph(dataset)
-
-
-def is_known(dataset: str) -> bool:
-    """Whether a data set is one of the catalog; else it is the folder of a saved graph."""
-    return dataset in DATASETS
-
-
-def check_dataset(dataset: str, protocol: str = "corrected") -> None:
+def check_dataset(dataset: str, protocol: str = GENERAL) -> None:
     """Raise unless a data set is in the catalog or is the folder of a saved graph.
+
+    Args:
+        dataset: name or folder.
+        protocol: name of the protocol it is to be run under.
 
     Raises:
         UnknownNameError: if it is neither a name nor a folder.
-        SettingError: if a saved graph is to be run as published: only the paper's sets were.
+        SettingError: if it is a saved graph and the protocol is for data sets of the catalog only.
     """
-    if is_known(dataset) or not Path(dataset).is_dir():
+    if is_dataset(dataset) or not Path(dataset).is_dir():
         find_dataset(dataset)
-    elif protocol != "corrected":
+    elif not find_protocol(protocol).saved_graphs:
         raise SettingError(
-            f"protocol: expected corrected for a graph of your own ({dataset}), got {protocol}"
+            f"protocol: expected {GENERAL} for a graph of your own ({dataset}), got {protocol}"
         )
 
 
@@ -219,15 +183,12 @@ def _nodes(intervals: Intervals, view: View) -> dict[str, list[float]]:
     return {name: [float(f"{x:.6g}") for x in column] for name, column in columns.items()}
 
 
-VIEW = {"corrected": "transductive", "published": "isolated"}  # where nothing else is said
-
-
 def grid(
     datasets: Iterable[str],
     methods: Iterable[str],
     seeds: int,
     *,
-    protocol: str = "corrected",
+    protocol: str = GENERAL,
     view: str | None = None,
     split: str | None = None,
     confidence_levels: Iterable[float] = (0.9,),
@@ -235,11 +196,12 @@ def grid(
     label_fraction: float | None = None,
 ) -> list[Cell]:
     """Return every combination; names and settings are checked before anything trains."""
-    check_choice("protocol", protocol, PROTOCOLS)
-    view, split = view or VIEW[protocol], split or "random"
-    if protocol == "published" and view != VIEW[protocol]:
-        raise SettingError(f"the published protocol has the view {VIEW[protocol]} only, got {view}")
-    check_choice("view", view, VIEWS)
+    chosen, split = find_protocol(protocol), split or "random"
+    view = check_choice("view", view or chosen.views[0], VIEWS)
+    if view not in chosen.views:
+        raise SettingError(
+            f"view: expected {' or '.join(chosen.views)} under the protocol {protocol}, got {view}"
+        )
     check_choice("split", split, SPLIT_ORDERS)
     check_integer("seeds", seeds)
     datasets, methods = ([*dict.fromkeys(names)] for names in (datasets, methods))
@@ -250,7 +212,7 @@ def grid(
     for name in datasets:
         check_dataset(name, protocol)
     for method, level in itertools.product(methods, levels):
-        make_method(method, protocol, confidence_level=level, **(settings or {}))
+        chosen.make_method(method, confidence_level=level, **(settings or {}))
     return [
         Cell(
             *(dataset, method, seed, protocol, view, split, level, settings or {}),

@@ -10,22 +10,31 @@ from __future__ import annotations
 import ast
 import hashlib
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
-from qpignn.data.catalog import BENCHMARK, EXTRA, find_dataset
+from qpignn.data.catalog import find_dataset, is_dataset
 from qpignn.data.sources.files import file_digests
 
-NOT_COMPUTING = (
-    *("cli", "reports", "paper"),
-    *("experiments/digest.py", "experiments/engines.py", "experiments/plan.py"),
-    *("experiments/run.py", "experiments/store.py"),
+COMPUTING = (
+    *("calibration", "data", "encoders", "methods", "nn", "objectives", "tasks", "training"),
+    *("io", "runtime", "errors.py", "intervals.py", "metrics.py", "paper/published"),
+    *("experiments/cell.py", "experiments/corrected.py", "experiments/memory.py"),
 )
-"""Packages and files whose code only plans, stores or shows results."""
+"""Packages and files whose code decides the numbers of a row."""
+NOT_COMPUTING = (
+    *("cli", "diagnostics", "reports", "plotting.py", "names.py", "protocols.py"),
+    *("__init__.py", "__main__.py", "experiments/__init__.py", "experiments/digest.py"),
+    *("experiments/engines.py", "experiments/run.py", "experiments/store.py"),
+    *("paper/__init__.py", "paper/entries", "paper/loss_curve.py", "paper/pictures.py"),
+    *("paper/plan.py", "paper/reference_figures.py", "paper/spec.py", "paper/table_pictures.py"),
+    *("paper/tables.py", "paper/variants.py"),
+)
+"""Packages and files whose code only names, plans, stores, examines or shows results."""
 LIBRARIES = ("torch", "torch_geometric", "numpy", "scipy", "networkx", "optuna")
 """Libraries that compute: another version may change a figure."""
 SHORT = 12
@@ -39,18 +48,33 @@ def code_digest() -> str:
 
 
 def package_digest(package: Path) -> str:
-    """Return the digest of a package's code, except what only plans, stores or shows results.
+    """Return the digest of the code of a package that decides numbers.
 
     Args:
         package: folder of the package.
+
+    Returns:
+        The digest of all modules but those of :data:`NOT_COMPUTING`, so that a module that is in
+        neither list counts.
     """
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         inside = path.relative_to(package)
-        if not {inside.parts[0], inside.as_posix()} & {*NOT_COMPUTING}:
+        if not is_listed(inside, NOT_COMPUTING):
             code = source_digest(path.read_bytes())
             digest.update(f"{inside.as_posix()}\0{code}\n".encode())
     return digest.hexdigest()
+
+
+def is_listed(module: PurePath, places: Iterable[str]) -> bool:
+    """Return whether a module is one of some files, or inside one of some packages.
+
+    Args:
+        module: path of the module's file in the package.
+        places: paths of files and packages.
+    """
+    parents = {path.as_posix() for path in (module, *module.parents)}
+    return not parents.isdisjoint(places)
 
 
 def source_digest(source: bytes) -> str:
@@ -96,7 +120,7 @@ def data_digest(dataset: str, options: Mapping[str, Any] | None = None) -> str:
         UnknownNameError: if it is neither a name of the catalog nor an existing path.
     """
     path = Path(dataset)
-    if dataset in (BENCHMARK | EXTRA) or not path.exists():
+    if is_dataset(dataset) or not path.exists():
         return find_dataset(dataset).digest(options)
     inside = [path]
     if path.is_dir():  # locks and files that are being written have names that begin with a dot

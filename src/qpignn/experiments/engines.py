@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from threadpoolctl import threadpool_limits
 
-from qpignn.data.sources.files import NOT_PUBLISHED
+from qpignn.data.sources.files import NOT_ORIGINAL
 from qpignn.errors import check_choice, import_optional
 from qpignn.experiments.cell import Cell
 from qpignn.runtime.memory import huge_pages
@@ -91,7 +91,7 @@ def _begin() -> None:
     """Make a process of the pool ready; it ends with the one that started it, even by a kill."""
     torch.set_num_threads(1)
     threadpool_limits(1)  # NumPy's and SciPy's, too
-    warnings.filterwarnings("ignore", f".* {NOT_PUBLISHED}")  # the first process warns
+    warnings.filterwarnings("ignore", f".* {NOT_ORIGINAL}")  # the first process warns
     threading.Thread(target=_end_with_parent, daemon=True).start()
 
 

@@ -1,14 +1,26 @@
 """Methods by name.
 
 ``conformal:NAME`` is any method with a conformal step, ``ensemble:NAME`` five of its nets averaged.
+A name may also be an object path, ``mine.py:StudentT`` or ``package.module:StudentT``, or one that
+an installed package declares as an entry point of the group ``qpignn.methods``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from qpignn.errors import SettingError, UnknownNameError, check_choice, check_setting_names
+from qpignn.errors import (
+    ModelFileError,
+    SettingError,
+    UnknownNameError,
+    brief,
+    check_choice,
+    check_setting_names,
+)
 from qpignn.io.files import check_path
 from qpignn.io.locks import read_consistent
 from qpignn.methods.ablation import Ablation
@@ -20,13 +32,15 @@ from qpignn.methods.deep_ensemble import DeepEnsemble
 from qpignn.methods.evidential import Evidential
 from qpignn.methods.mc_dropout import MCDropout
 from qpignn.methods.prefit import Prefit
-from qpignn.methods.published import PUBLISHED, make_published
 from qpignn.methods.qpignn import QpiGNN
 from qpignn.methods.quantile import QuantileGNN
 from qpignn.methods.rqr import RQR
 from qpignn.methods.serialization import MODEL_FILES, describe_model
 from qpignn.methods.sqr import SQR
-from qpignn.names import PROTOCOLS
+from qpignn.names import METHOD_GROUP, PREFIXES
+from qpignn.protocols import find_protocol, protocol_names
+from qpignn.runtime.entry_points import installed, load_installed
+from qpignn.runtime.plugins import is_object_path, load_object
 
 CLASSES: dict[str, type[IntervalMethod]] = {
     "qpignn": QpiGNN,
@@ -52,73 +66,199 @@ ALL = (
     *("qpignn", "sqr", "rqr", "mc_dropout", "bayesian", "evidential"),
     *("cfgnn", "deep_ensemble", "cqr"),
 )
-"""What ``--methods all`` means."""
+"""The methods that ``--methods all`` means."""
 
 METHODS = (*CLASSES, *NAMED)
-CONFORMAL, ENSEMBLE, MEMBERS = "conformal:", "ensemble:", 5
+CONFORMAL, ENSEMBLE = PREFIXES
+MEMBERS = 5
 
 
-def make_method(name: str, protocol: str = "corrected", **settings: Any) -> IntervalMethod:
-    """Make a method by name, in its ``corrected`` or ``published`` form.
+def make_method(name: str, protocol: str | None = None, **settings: Any) -> IntervalMethod:
+    """Make a method by name.
+
+    Args:
+        name: a name of the catalog or of an installed package, or the object path of a class
+            (``mine.py:StudentT``), with or without ``conformal:`` or ``ensemble:`` before it. A
+            file named so is run, as ``import`` does.
+        protocol: an experiment protocol whose form of the method is wanted
+            (:mod:`qpignn.protocols`).
+        **settings: settings that differ from the defaults.
+
+    Returns:
+        The method, not fitted.
+
+    Raises:
+        UnknownNameError: for an unknown method or protocol.
+        SettingError: for a setting that the method does not have or a wrong value, or for an
+            object path that does not lead to a method.
 
     Example:
         >>> make_method("conformal:sqr", score="absolute", hidden=16).method.hidden
         16
     """
-    check_choice("protocol", protocol, PROTOCOLS)
-    if not isinstance(name, str):
-        raise UnknownNameError("method", name, METHODS)
-    method = _published(name, settings) if protocol == "published" else _made(name, settings)
+    if protocol is not None:
+        return find_protocol(protocol).make_method(name, **settings)
+    method = _made(name, settings)
     method.check_settings()
     return method
 
 
 def _made(name: str, settings: dict[str, Any]) -> IntervalMethod:
+    if not isinstance(name, str):
+        raise UnknownNameError("method", name, METHODS)
     if name in NAMED:
         inner, fixed = NAMED[name]
         return _made(inner, {**fixed, **settings})
     if name.startswith(CONFORMAL):
-        own = set(Conformal._get_param_names())
+        own = class_settings(Conformal)
         outer = {key: value for key, value in settings.items() if key in own}
         rest = {key: value for key, value in settings.items() if key not in own}
         return Conformal(_made(name.removeprefix(CONFORMAL), rest), **outer)
     if name.startswith(ENSEMBLE):
         return _made(name.removeprefix(ENSEMBLE), {"members": MEMBERS, **settings})
-    cls = CLASSES[check_choice("method", name, METHODS)]
-    check_setting_names(f"method {name!r}", settings, cls._get_param_names())
+    cls = find_class(name)
+    check_setting_names(f"method {name!r}", settings, class_settings(cls))
     return cls(**settings)
 
 
-def _published(name: str, settings: dict[str, Any]) -> IntervalMethod:
-    if name not in PUBLISHED:
-        check_choice("method", name, METHODS)
-        raise SettingError(f"method {name!r} has no published form; those with one: {[*PUBLISHED]}")
-    check_setting_names(f"method {name!r}", settings, PUBLISHED[name][0]._get_param_names())
-    return make_published(name, settings)
+def check_method_name(name: str) -> str:
+    """Return the name of a method of the catalog or of an installed package, or raise.
+
+    Raises:
+        UnknownNameError: if there is none of that name.
+    """
+    return check_choice("method", name, [*METHODS, *installed(METHOD_GROUP)])
 
 
-def setting_names(name: str, protocol: str = "corrected") -> list[str]:
-    """Return the settings a method takes, those of a method inside it among them."""
+def find_class(name: str) -> type[IntervalMethod]:
+    """Return the class of a method by its name or object path, without prefixes.
+
+    Args:
+        name: a name of the catalog or of an installed package, or an object path.
+
+    Returns:
+        The class.
+
+    Raises:
+        UnknownNameError: for an unknown name.
+        SettingError: for an object path that does not lead to a method.
+    """
+    if is_object_path(name):
+        return _checked_class(name, load_object(name))
+    check_method_name(name)
+    return CLASSES[name] if name in CLASSES else _installed_class(name)
+
+
+def _installed_class(name: str) -> type[IntervalMethod]:
+    found: type[IntervalMethod] = load_installed(METHOD_GROUP, name, IntervalMethod)
+    return found
+
+
+def _checked_class(path: object, found: object) -> type[IntervalMethod]:
+    if not (isinstance(found, type) and issubclass(found, IntervalMethod)):
+        raise SettingError(
+            f"{path}: expected a class derived from IntervalMethod, got {brief(found)}; see "
+            f"docs/research.md, 'A method of your own'"
+        )
+    return found
+
+
+def class_settings(cls: type[IntervalMethod]) -> list[str]:
+    """Return the names of the settings that a class takes."""
+    names: list[str] = cls._get_param_names()
+    return names
+
+
+def setting_names(name: str, protocol: str | None = None) -> list[str]:
+    """Return the settings a method takes, those of a method inside it included.
+
+    Args:
+        name: as for :func:`make_method`.
+        protocol: as for :func:`make_method`.
+    """
     method = make_method(name, protocol)
-    found = {*method._get_param_names()}
+    found = {*method.get_params(deep=False)}
     if isinstance(method, Conformal):
-        found |= {*method.method._get_param_names()}
+        found |= {*method.method.get_params(deep=False)}
     return sorted(found - {"method"})
 
 
+_GIVEN: ContextVar[tuple[type[IntervalMethod], ...]] = ContextVar("given", default=())
+
+
+@contextmanager
+def saved_class(method: type[IntervalMethod] | str | None) -> Iterator[None]:
+    """Let models of a class outside the package be loaded while the block runs.
+
+    Args:
+        method: the class, or its object path; None for none.
+
+    Raises:
+        SettingError: if it is not a method.
+    """
+    given: tuple[type[IntervalMethod], ...] = ()
+    if method is not None:
+        found = load_object(method) if isinstance(method, str) else method
+        given = (_checked_class(method, found),)
+    token = _GIVEN.set((*_GIVEN.get(), *given))
+    try:
+        yield
+    finally:
+        _GIVEN.reset(token)
+
+
 def class_named(name: str) -> type[IntervalMethod]:
-    """Return the class of a saved method."""
-    published = [cls for cls, _ in PUBLISHED.values()]
-    found: list[type[IntervalMethod]] = [*CLASSES.values(), *published, Conformal, Prefit]
-    classes = {cls.__name__: cls for cls in found}
-    return classes[check_choice("saved method", name, classes)]
+    """Return the class of a saved method. Nothing is imported that only a model folder names.
+
+    Args:
+        name: name of the class, as in ``model.json``.
+
+    Returns:
+        A class of this package or of an installed one, or the one given by :func:`saved_class`.
+
+    Raises:
+        ModelFileError: if there is no such class.
+    """
+    classes: list[type[IntervalMethod]] = [*_GIVEN.get(), *CLASSES.values(), Conformal, Prefit]
+    for cls in classes:
+        if cls.__name__ == name:
+            return cls
+    for protocol in protocol_names():
+        for cls in find_protocol(protocol).method_classes():
+            if cls.__name__ == name:
+                return cls
+    for entry, path in installed(METHOD_GROUP).items():
+        if path.rpartition(":")[2] == name:
+            return _installed_class(entry)
+    raise ModelFileError(
+        f"expected a saved model of a method of qpignn or of an installed package, got one of "
+        f"{brief(name)}; give its class: load_method(folder, method={name}), or "
+        f"--method mine.py:{name} on the command line"
+    )
 
 
-def load_method(folder: str | Path) -> IntervalMethod:
-    """Load a saved model of whatever method it is."""
+def load_method(
+    folder: str | Path, *, method: type[IntervalMethod] | str | None = None
+) -> IntervalMethod:
+    """Load a saved model of any method.
+
+    Args:
+        folder: folder of the model.
+        method: class of the model, or of the method inside it, where that is outside this package
+            and no installed package declares it; the class itself or its object path. A folder
+            cannot name code that is run.
+
+    Returns:
+        The fitted method.
+
+    Raises:
+        ModelFileError: if there is no model, a damaged one, or one of an unknown class.
+        SettingError: if ``method`` is not a method.
+    """
     folder = check_path("folder", folder)
 
     def load() -> IntervalMethod:
         return class_named(describe_model(folder)["method"]).load(folder)
 
-    return read_consistent(folder, MODEL_FILES, load)
+    with saved_class(method):
+        return read_consistent(folder, MODEL_FILES, load)

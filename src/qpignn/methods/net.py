@@ -81,7 +81,7 @@ class NetMethod(IntervalMethod):
             graph's ``val_mask``) have not improved their score for so many epochs, and keep the
             best weights. ``None`` trains on all given nodes for all epochs.
         seed: initial weights, dropout and held-out nodes; same seed, same bits.
-        scaling: ``standard`` per column, ``range`` as in the published code, or ``none``.
+        scaling: ``standard`` per column, ``range`` for all columns together, or ``none``.
         dtype: ``float32``, or ``float64`` to keep rounding out of a comparison.
         batch_size: train on so many given nodes at a time, with some of their neighbours; default
             on all at once, unless that would take more memory than there is.

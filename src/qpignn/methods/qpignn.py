@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
@@ -19,26 +20,13 @@ from qpignn.methods.selfcalibrating import Outputs, SelfCalibrating
 from qpignn.methods.training_set import Seen, fold_turns
 from qpignn.nn.heads import POSITIVE, IntervalHead
 from qpignn.objectives.joint import VIOLATIONS, WIDTHS, covered, joint_loss, mean_over_all, width
+from qpignn.runtime.plugins import load_object
 from qpignn.training.byhand import Stepped, joint_steps
 from qpignn.training.loop import StepResult
 from qpignn.training.search import minimise
 
 SEARCHED = {"all": (0.005, 0.5), "product": (0.005, 0.5), "violated": (0.1, 1.0)}
 """Where λ is sought, by the form of the violation."""
-PUBLISHED_NET: dict[str, Any] = {
-    "hidden": 64,
-    "activation": "relu",
-    "scaling": "range",
-    "dtype": "float64",
-    "lr": 1e-3,
-    "weight_decay": 1e-3,
-    "dropout": 0.0,
-    "epochs": 500,
-    "patience": None,
-    "y_min": None,
-    "y_max": None,
-}
-"""The nets of the published code, and their training."""
 
 
 class QpiGNN(SelfCalibrating):
@@ -77,9 +65,9 @@ class QpiGNN(SelfCalibrating):
             where no given target is negative, or none positive; ``None`` cuts nowhere.
         members: how many nets: 1 or a multiple of five. Default ten for ``auto``, else one.
         trials: of the search for λ.
-        half_width: ``softplus`` (paper) or ``sigmoid`` (published code).
-        violation: averaged over ``all`` nodes (as printed), over the ``violated`` ones (published
-            code), or the footnote's ``product`` form; ``auto`` needs ``all``.
+        half_width: ``softplus`` or ``sigmoid``.
+        violation: averaged over ``all`` nodes (as printed), over the ``violated`` ones, or the
+            footnote's ``product`` form; ``auto`` needs ``all``.
         width: ``l1`` or ``l2`` penalty; ``auto`` needs ``l1``.
         net: settings of the nets and their training, as for every method: ``hidden=32``,
             ``layers=2``, ``activation="silu"``, ``dropout=0.1``, ``lr=0.01``,
@@ -124,15 +112,20 @@ class QpiGNN(SelfCalibrating):
 
     @classmethod
     def published(cls, lambda_width: float | str = 0.5, **settings: Any) -> Self:
-        """Return the variant behind the paper's figures, which differs from its text.
+        """Return the form of the paper's experiments; deprecated.
 
-        Sigmoid half-width, violation averaged over violated nodes, one global range for scaling,
-        lr = weight decay = 1e-3, no dropout, 500 epochs and the last one used. Computed in
-        float64: this loss amplifies rounding so much that in float32 a run's width can differ by
-        a third with the order in which numbers are summed.
+        Args:
+            lambda_width: width penalty.
+            **settings: other settings.
         """
-        form = {"half_width": "sigmoid", "violation": "violated"}
-        return cls(lambda_width=lambda_width, **{**PUBLISHED_NET, **form, **settings})
+        warnings.warn(
+            'QpiGNN.published is deprecated; use make_method("qpignn", "published")',
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        make = load_object("qpignn.paper.published.methods:make_published")
+        made: Self = make("qpignn", {"lambda_width": lambda_width, **settings}, cls)
+        return made
 
     def check_settings(self) -> None:
         """Raise if a setting is outside the values it may take."""

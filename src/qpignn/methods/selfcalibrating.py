@@ -81,7 +81,7 @@ class SelfCalibrating(NetMethod):
             )
         if self.scaling == "range" and self.target_transform not in ("auto", "none"):
             raise SettingError(
-                f"target_transform: expected none with the published scaling 'range', got "
+                f"target_transform: expected none with scaling 'range', got "
                 f"{self.target_transform!r}"
             )
 

@@ -14,7 +14,7 @@ POSITIVE: dict[str, Callable[[Tensor], Tensor]] = {
     "softplus": nn.functional.softplus,
     "sigmoid": torch.sigmoid,
 }
-"""What makes a half-width positive: softplus in the paper, sigmoid in the published code."""
+"""Functions that make a half-width positive."""
 
 
 class LinearHead(nn.Module):

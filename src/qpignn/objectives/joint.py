@@ -14,7 +14,7 @@ so coverage settles at 1 − 2λ. **λ = α/2 is the calibrated value**: the los
 Winkler score, which is proper, and both bounds rest at the α/2 and 1 − α/2 quantiles. At λ ≥ 1/2
 the cost exceeds any saving and intervals shrink to nothing.
 
-*Violation averaged over violated nodes, as in the published code.* With V violated nodes, each
+*Violation averaged over violated nodes.* With V violated nodes, each
 saves 1/V per unit of its own d, and all V together 1: moving every half-width by one common step
 changes the loss by −1 + 2λ whenever V > 0, whatever the coverage. Below λ = 1/2 intervals grow
 until next to nothing is violated, above it they shrink: a switch, not a dial.
@@ -138,7 +138,7 @@ def joint_loss(
         lower, upper, y: bounds and targets in scaled units, (…, nodes).
         confidence_level: wanted coverage 1 − α; one number, or one for each level as (levels, 1).
         lambda_width: price of width, likewise; α/2 is calibrated for ``all`` with ``l1``.
-        violation_form: ``all`` (as printed), ``violated`` (as published) or ``product``.
+        violation_form: ``all`` (as printed), ``violated`` or ``product``.
         width_form: ``l1`` or ``l2``.
         weight: how much each node counts, (nodes,) or (members, nodes).
     """

@@ -1,7 +1,8 @@
-"""Every table and figure of the paper: one small file each, found by being here.
+"""Replication of the paper: its tables and figures, and the protocol ``published``.
 
-A file names data sets, methods, conditions and layout in a ``SPEC``; ``qpignn paper run`` does the
-rest. Nothing in this room imports torch.
+Every module of :mod:`qpignn.paper.entries` is one table or figure: its ``SPEC`` names data sets,
+methods, conditions and layout, and ``qpignn paper run`` does the rest. Specs import no torch.
+:mod:`qpignn.paper.published` imitates the authors' code.
 """
 
 from __future__ import annotations
@@ -13,26 +14,33 @@ from pkgutil import iter_modules
 from runpy import run_path
 
 from qpignn.errors import ReadError, check_choice
+from qpignn.paper import entries
 from qpignn.paper.spec import Spec
-
-HELPERS = ("spec", "variants")
 
 
 @cache
 def specs() -> dict[str, Spec]:
     """Return all specs by name, in the paper's order."""
     found: list[Spec] = [
-        import_module(f"qpignn.paper.{module.name}").SPEC
-        for module in iter_modules(__path__)
-        if module.name not in HELPERS
+        import_module(f"{entries.__name__}.{module.name}").SPEC
+        for module in iter_modules(entries.__path__)
     ]
     return {spec.name: spec for spec in sorted(found, key=lambda spec: (spec.place, spec.name))}
 
 
 def find_spec(name: str) -> Spec:
-    """Return a spec by name, or that of a Python file of the user's own; else raise.
+    """Return a spec by name, or that of a Python file of the user's own.
 
-    A file is run to be read, as any Python file is: only name one you trust.
+    Args:
+        name: name of a table or figure, or path of a Python file with a ``SPEC``. The file is run,
+            as ``import`` does: only name one you trust.
+
+    Returns:
+        The spec.
+
+    Raises:
+        UnknownNameError: if there is no table or figure of that name.
+        ReadError: if the file cannot be read or has no ``SPEC``.
     """
     if not name.endswith(".py"):
         return specs()[check_choice("table or figure", name, specs())]

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from qpignn.io.csv_output import to_csv
-from qpignn.reports.paper import Shown, Table
 from qpignn.reports.render import to_json, to_latex, to_markdown
-from qpignn.reports.tables import over_seeds
+from qpignn.reports.tables import Shown, Table, over_seeds
 
 METRICS = {"picp": "PICP", "mpiw": "MPIW", "winkler": "Winkler", "fit_seconds": "seconds"}
 NOTE = (

@@ -18,7 +18,7 @@ ABOUT_FIGURES = {
     "mpe": "mean distance from the middle of the interval to the true value, in given ranges",
     "sharpness": "mean squared width: one very wide interval weighs more",
     "winkler": "Winkler score: width plus a price for every miss; smaller is better",
-    "winkler_one": "the same with a lower price, as the published code counts",
+    "winkler_one": "the same with a price of 1 per unit missed",
     "cwc": "coverage and width in one number; smaller is better",
     "mae": "mean absolute error of the prediction, in the target's own unit",
     "rmse": "root mean squared error of the prediction, in the target's own unit",

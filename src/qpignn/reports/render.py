@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 
 from qpignn.io.files import json_safe
-from qpignn.reports.paper import NUMBERS, Shown, Table
+from qpignn.reports.tables import NUMBERS, Shown, Table
 
 WIDE = 6  # columns; more are shrunk to the page (graphicx)
 

@@ -1,17 +1,53 @@
-"""Tables of results: mean and spread over seeds, and held against published figures."""
+"""Tables of results: their content, and mean and spread over seeds."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from scipy import stats
 
-from qpignn.errors import ReadError, SettingError, UnknownNameError, quoted
-
+NUMBERS = ("nodes", "edges", "features", "parameters")
+"""Metrics that are counts, shown without decimals."""
 SHOWN = ("picp", "mpiw", "winkler", "fit_seconds")
+
+
+@dataclass(frozen=True)
+class Shown:
+    """One figure of a table.
+
+    Attributes:
+        metric: name of the metric.
+        mean: mean over seeds; None where there is no value.
+        spread: standard deviation over seeds; None for a single seed.
+        strong: whether the wanted coverage is reached.
+        best: whether it is the narrowest of those that reach it.
+    """
+
+    metric: str
+    mean: float | None
+    spread: float | None = None
+    strong: bool = False
+    best: bool = False
+
+
+@dataclass(frozen=True)
+class Table:
+    """Figures in rows and columns; a cell holds the figures of several metrics, or text.
+
+    Attributes:
+        title: text above the table.
+        headings: headings of the label columns, then of the others.
+        rows: labels, then tuples of figures.
+        note: text below the table.
+    """
+
+    title: str
+    headings: tuple[str, ...]
+    rows: tuple[tuple[str | tuple[Shown, ...], ...], ...]
+    note: str = ""
 
 
 def over_seeds(rows: list[dict[str, Any]]) -> pd.DataFrame:
@@ -154,60 +190,3 @@ def exploded_seeds(frame: pd.DataFrame, by: list[str]) -> pd.DataFrame:
                 figures = (width, median, widths.mean(), others.mean())
                 lines.append([*place, seed, *map(float, figures)])
     return pd.DataFrame(lines, columns=[*by, "seed", "mpiw", "median", "mean", "mean_without"])
-
-
-OWN_UNIT = (
-    "CF-GNN",
-    "CF-GNN_opt",
-    "CF-GNN tuned",
-)  # models whose published widths are in the target's unit
-
-
-def against(rows: list[dict[str, Any]], path: Path, model: str) -> pd.DataFrame:
-    """Return our mean PICP and MPIW beside a published table's, and the differences.
-
-    Widths are in multiples of the given targets' range, as the paper's are, but for CF-GNN's,
-    which it gives in the target's own unit.
-
-    Args:
-        rows: results of one method.
-        path: CSV with the columns model, dataset, metric, value.
-        model: which of its models to compare with.
-    """
-    frame = pd.DataFrame(rows)
-    one_kind(set(zip(frame["method"], frame["confidence_level"], strict=True)), model)
-    theirs = published_model(path, model)
-    if model in OWN_UNIT:
-        frame["mpiw"] = frame["mpiw_raw"]
-    ours = frame.groupby("dataset", sort=False)[["picp", "mpiw"]].mean()
-    table = ours.join(theirs.add_suffix("_paper"), how="inner")
-    if table.empty:
-        raise SettingError(f"{path} has none of the data sets {quoted(ours.index)} for {model!r}")
-    for metric in ("picp", "mpiw"):
-        table[f"{metric}_difference"] = table[metric] - table[f"{metric}_paper"]
-    return table.reset_index()
-
-
-def one_kind(kinds: set[tuple[str, float]], model: str) -> None:
-    """Raise unless there is one method at one level to compare with a published model."""
-    if len(kinds) > 1:
-        raise SettingError(
-            f"expected one method at one level to compare with {model!r}, got "
-            f"{quoted(sorted(kinds))}"
-        )
-
-
-def published_model(path: Path, model: str) -> pd.DataFrame:
-    """Return one model's published figures: a line per data set, a column per metric."""
-    try:
-        published = pd.read_csv(path)
-    except (OSError, ValueError) as error:
-        raise ReadError(f"{path}: expected a CSV of published figures: {error}") from error
-    wanted = {"model", "dataset", "metric", "value"}
-    if not wanted <= set(published.columns):
-        raise ReadError(f"{path}: expected the columns {sorted(wanted)}, got {quoted(published)}")
-    if model not in set(published["model"]):
-        raise UnknownNameError("model", model, published["model"].unique())
-    return published[published["model"] == model].pivot_table(
-        index="dataset", columns="metric", values="value"
-    )

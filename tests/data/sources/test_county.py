@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from qpignn import load_dataset
 from qpignn.errors import SettingError
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* is not the published file")
+pytestmark = pytest.mark.filterwarnings("ignore:.* is not the original file")
 
 
 @pytest.fixture

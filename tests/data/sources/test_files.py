@@ -102,7 +102,7 @@ def test_the_users_folder_comes_first_and_is_used_as_it_is(
     (tmp_path / "b.csv").write_text("mine")
     monkeypatch.setenv("QPIGNN_DATA_DIR", str(tmp_path))
     file = SourceFile("b.csv", (f"{server}/good",), sha256=SHA256)
-    with pytest.warns(QpignnWarning, match=r"b\.csv is not the published file: expected SHA-256"):
+    with pytest.warns(QpignnWarning, match=r"b\.csv is not the original file: expected SHA-256"):
         assert fetch(file).read_text() == "mine"
     assert Handler.asked == []
 
@@ -129,7 +129,7 @@ def test_identity_is_the_published_digest_unless_other_bytes_are_used(
     blob = hashlib.sha1(b"blob %d\0" % len(CONTENT) + CONTENT).hexdigest()
     assert identity(SourceFile("b.csv", (), git_blob=blob)) == f"git:{blob}"
     (tmp_path / "b.csv").write_bytes(b"other")
-    with pytest.warns(QpignnWarning, match="is not the published file"):
+    with pytest.warns(QpignnWarning, match="is not the original file"):
         assert identity(file) == f"sha256:{hashlib.sha256(b'other').hexdigest()}"
 
 

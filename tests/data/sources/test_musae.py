@@ -13,7 +13,7 @@ from qpignn import load_dataset
 from qpignn.data.sources import files, musae
 from qpignn.errors import ReadError, UnknownNameError
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* is not the published file")
+pytestmark = pytest.mark.filterwarnings("ignore:.* is not the original file")
 
 FEATURES = {"2": [4], "0": [1, 4, 1], "1": [0]}
 

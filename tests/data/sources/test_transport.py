@@ -11,7 +11,7 @@ from qpignn import load_dataset
 from qpignn.data.sources.transport import CITIES
 from qpignn.errors import ReadError
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* is not the published file")
+pytestmark = pytest.mark.filterwarnings("ignore:.* is not the original file")
 
 NET = """<NUMBER OF NODES> 4
 ~\tTail\tHead\tCapacity\tLength\tTime\tB\tPower\tSpeed\tToll\tType\t;

@@ -6,6 +6,7 @@ education and unemployment, as collected with the adjacency file by gnn-residual
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ import pandas as pd
 import torch
 from torch_geometric.data import Data
 
-from qpignn.data.graph import each_once, simple_edges
+from qpignn.data.sources.dataset import Dataset, Size
 from qpignn.data.sources.files import SourceFile, fetch
 from qpignn.errors import SettingError, check_choice
 
@@ -37,17 +38,21 @@ TARGETS = ["income", "migration", "birth", "death", "education", "unemployment",
 YEARS = (2012, 2016)  # those for which every table has a column
 
 
-def load_county(
-    target: str, *, protocol: str = "corrected", year: int = 2012, fill_target: bool = True
-) -> Data:
+def load_county(target: str, *, year: int = 2012, fill_target: bool = True) -> Data:
     """Load the county graph with one of ``TARGETS`` to predict.
 
     Args:
         target: the figure to predict; the other six are the features.
-        protocol: ``published`` keeps one direction per edge and the 3,234 self-loops.
         year: 2012 or 2016.
-        fill_target: a county whose figure is missing gets the mean of the others, as in the
-            published loader; ``False`` leaves it unlabelled.
+        fill_target: a county whose figure is missing gets the mean of the others; ``False``
+            leaves it unlabelled.
+
+    Returns:
+        The graph, with its edges as in the adjacency file, self-loops included.
+
+    Raises:
+        SettingError: for another year.
+        UnknownNameError: for another target.
     """
     check_choice("county target", target, TARGETS)
     if year not in YEARS:
@@ -60,11 +65,10 @@ def load_county(
     if not fill_target:
         y = y.masked_fill(torch.from_numpy(missing[:, column]), float("nan"))
     positions = np.stack([np.searchsorted(fips, heads), np.searchsorted(fips, tails)])
-    ends = torch.from_numpy(positions)
     return Data(
         x=torch.from_numpy(np.delete(figures, column, axis=1)),
         y=y,
-        edge_index=each_once(ends) if protocol == "published" else simple_edges(ends, len(fips))[0],
+        edge_index=torch.from_numpy(positions),
         node_id=np.array([f"{code:05d}" for code in fips], dtype=object),
         feature_names=[name for name in TARGETS if name != target],
     )
@@ -110,3 +114,27 @@ def _column(file: str, key: str, column: str, fips: npt.NDArray[np.int64]) -> pd
     table = pd.read_csv(fetch(FILES[file]), usecols=[key, column], dtype={column: str})
     numbers = pd.to_numeric(table[column].str.replace(",", ""), errors="coerce")
     return pd.Series(numbers.to_numpy(), index=table[key]).reindex(fips)
+
+
+ABOUT = {
+    "education": "share with a bachelor's degree",
+    "election": "vote margin",
+    "income": "median income",
+    "unemployment": "unemployment rate",
+    "migration": "net migration rate",
+    "birth": "birth rate",
+    "death": "death rate",
+}
+EXTRA = ("migration", "birth", "death")
+DATASETS = tuple(
+    Dataset(
+        name,
+        "county",
+        f"US counties; borders; {about}",
+        partial(load_county, name),
+        tuple(FILES.values()),
+        Size(3234, 9483, 0, 6),
+        benchmark=name not in EXTRA,
+    )
+    for name, about in ABOUT.items()
+)

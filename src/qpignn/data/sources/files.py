@@ -1,8 +1,8 @@
 """Finding a data set's files: the user's folder, else the cache, else a checked download.
 
 ``QPIGNN_DATA_DIR`` names a folder whose files are used as they are, with a warning where one
-differs from the published file. Otherwise files live in the user's cache (``QPIGNN_CACHE_DIR``
-moves it), where each was checked against its published digest before it got its name;
+differs from the original file. Otherwise files live in the user's cache (``QPIGNN_CACHE_DIR``
+moves it), where each was checked against its known digest before it got its name;
 ``QPIGNN_OFFLINE=1`` forbids downloading.
 """
 
@@ -22,7 +22,7 @@ from qpignn.errors import DataFileError, QpignnWarning, import_optional
 from qpignn.io.files import cache_folder, temporary_name
 
 BLOCK = 1 << 20
-NOT_PUBLISHED = "is not the published file"
+NOT_ORIGINAL = "is not the original file"
 DATA_DIR, OFFLINE = "QPIGNN_DATA_DIR", "QPIGNN_OFFLINE"
 
 
@@ -55,10 +55,10 @@ class SourceFile:
         ):
             if expected is not None and expected != got:
                 return f"expected {kind} {expected}, got {got} ({found.size:,} bytes)"
-        return None if self.checkable else "there is no published digest to check it against"
+        return None if self.checkable else "there is no known digest to check it against"
 
     @property
-    def published(self) -> str | None:
+    def known_digest(self) -> str | None:
         """The digest its bytes must have, with its kind; None where none is known."""
         if self.sha256 is not None:
             return f"sha256:{self.sha256}"
@@ -104,30 +104,30 @@ def _known_digests(file: Path, inode: int, size: int, modified: int) -> Digests:
 def identity(file: SourceFile) -> str:
     """Return a digest of the bytes that would be read for a file. Never downloads.
 
-    It is the published digest where the file has those bytes or is not on this machine (it would
+    It is the known digest where the file has those bytes or is not on this machine (it would
     be downloaded and checked), and the digest of the bytes found where they are others.
     """
     here = find(file)
     if here is None:
-        return file.published or "absent"
-    if file.published is not None and file.problem(here) is None:
-        return file.published
+        return file.known_digest or "absent"
+    if file.known_digest is not None and file.problem(here) is None:
+        return file.known_digest
     warn_altered(file, here)
     return f"sha256:{file_digests(here).sha256}"
 
 
 def warn_altered(file: SourceFile, here: Path) -> None:
-    """Warn, once per process, if a file of the user's folder is not the published one."""
+    """Warn, once per process, if a file of the user's folder is not the original one."""
     problem = file.problem(here) if file.checkable else None
     if problem is not None:
-        _warn_once(f"{here} {NOT_PUBLISHED}: {problem}")
+        _warn_once(f"{here} {NOT_ORIGINAL}: {problem}")
 
 
 @lru_cache(maxsize=1024)
 def _warn_once(what: str) -> None:
     warnings.warn(
-        f"{what}. It is used as it is, and its results are kept apart from those of the published "
-        f"data; to use the published file, delete this one or unset {DATA_DIR}.",
+        f"{what}. It is used as it is, and its results are kept apart from those of the original "
+        f"data; to use the original file, delete this one or unset {DATA_DIR}.",
         QpignnWarning,
         stacklevel=3,
     )
@@ -152,7 +152,7 @@ def fetch(file: SourceFile) -> Path:
         raise DataFileError(_message(file, [f"{OFFLINE} forbids downloading"]))
     if not file.checkable:
         raise DataFileError(
-            _message(file, ["there is no published digest to check a download against"])
+            _message(file, ["there is no known digest to check a download against"])
             + f" It is at {' or '.join(file.urls)}."
         )
     problems = []
@@ -178,7 +178,7 @@ def _download(file: SourceFile, url: str) -> Path:
         pooch.HTTPDownloader(progressbar=True, timeout=30)(url, str(temporary), None)
         problem = file.problem(temporary, fresh=True)
         if problem is not None:
-            raise ValueError(f"the download is damaged or not the published file: {problem}")
+            raise ValueError(f"the download is damaged or not the original file: {problem}")
         os.replace(temporary, target)
     finally:
         with suppress(OSError):

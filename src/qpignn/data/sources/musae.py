@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from qpignn.data.graph import each_once, simple_edges
 from qpignn.data.matrix import from_scipy
+from qpignn.data.sources.dataset import Dataset, Size
 from qpignn.data.sources.files import SourceFile, fetch
 from qpignn.errors import ReadError, check_choice
 
@@ -64,27 +65,42 @@ def twitch_files(country: str = "PTBR") -> tuple[SourceFile, ...]:
     return tuple(files_of("twitch", check_choice("country", country, COUNTRIES)).values())
 
 
-def load_twitch(*, protocol: str = "corrected", country: str = "PTBR") -> Data:
-    """Twitch users of one country; target log(views + 1), standardised."""
+def load_twitch(*, country: str = "PTBR") -> Data:
+    """Load the Twitch users of one country; target log(views + 1), standardised.
+
+    Args:
+        country: one of :data:`COUNTRIES`.
+
+    Returns:
+        The graph, with its edges as in the file.
+
+    Raises:
+        UnknownNameError: for another country.
+    """
     check_choice("country", country, COUNTRIES)
     files = files_of("twitch", country)
     x = _vocabulary(fetch(files["features.json"]), TWITCH_VOCABULARY)
     targets = _table(fetch(files["target.csv"]), ["new_id", "views"]).set_index("new_id")["views"]
     views = np.log(targets.reindex(range(x.shape[0])).to_numpy(dtype=np.float64) + 1.0)
     ends = torch.from_numpy(_table(fetch(files["edges.csv"]), ["from", "to"]).to_numpy().T.copy())
-    edge_index = each_once(ends) if protocol == "published" else simple_edges(ends, x.shape[0])[0]
-    return Data(x=x, y=_float((views - views.mean()) / views.std()), edge_index=edge_index)
+    return Data(x=x, y=_float((views - views.mean()) / views.std()), edge_index=ends)
 
 
-def load_wikipedia(name: str, *, protocol: str = "corrected") -> Data:
-    """Wikipedia pages on one topic; target is average monthly traffic, raw and heavy-tailed."""
+def load_wikipedia(name: str) -> Data:
+    """Load Wikipedia pages on one topic; target is mean monthly traffic, raw and heavy-tailed.
+
+    Args:
+        name: the topic.
+
+    Returns:
+        The graph, with its edges as in the file.
+    """
     files = files_of("wikipedia", name)
     x = _vocabulary(fetch(files["features.json"]))
     targets = _table(fetch(files["target.csv"]), ["id", "target"]).set_index("id")["target"]
     ends = torch.from_numpy(_table(fetch(files["edges.csv"]), ["id1", "id2"]).to_numpy().T.copy())
-    edge_index = ends if protocol == "published" else simple_edges(ends, x.shape[0])[0]
     traffic = targets.reindex(range(x.shape[0])).to_numpy(dtype=np.float64)
-    return Data(x=x, y=_float(traffic), edge_index=edge_index)
+    return Data(x=x, y=_float(traffic), edge_index=ends)
 
 
 def _float(values: npt.NDArray[np.float64]) -> Tensor:
@@ -110,3 +126,34 @@ def _vocabulary(path: Path, columns: int | None = None) -> Tensor:
     ones = np.ones(len(indices), dtype=np.float32)
     matrix: Any = sp.csr_matrix((ones, indices, indptr), shape=(nodes, width))
     return from_scipy(matrix)
+
+
+WIKIPEDIA: dict[str, tuple[Size, float | None]] = {
+    "chameleon": (Size(2277, 31371, 0, 3132), 21.5),
+    "crocodile": (Size(11631, 170773, 0, 13183), None),
+    "squirrel": (Size(5201, 198353, 0, 3148), 26.5),
+}
+DATASETS = (
+    Dataset(
+        "twitch",
+        "twitch",
+        "users; friendships; log views",
+        load_twitch,
+        twitch_files(),
+        Size(1912, 31299, 0, 3169),
+        19.9,
+        twitch_files,
+    ),
+    *(
+        Dataset(
+            name,
+            "wikipedia",
+            f"pages on {name}s; links; monthly traffic",
+            partial(load_wikipedia, name),
+            tuple(files_of("wikipedia", name).values()),
+            size,
+            ones,
+        )
+        for name, (size, ones) in WIKIPEDIA.items()
+    ),
+)

@@ -1,15 +1,14 @@
-"""The nine synthetic graphs, drawn as the authors drew them (seed 1127 unless told otherwise).
+"""The nine synthetic graphs, drawn with seed 1127 by default.
 
 Two families. *Basic* and its noisy variants: uniform features, random edges, a target that follows
 the node's own first feature. *Centrality* graphs (``ba er grid tree``): features are centralities,
-and the target follows the degree. ``published`` keeps the authors' edges bit for bit; ``corrected``
-makes them undirected and simple, and gives ``tree`` the thousand nodes the paper speaks of.
+and the target follows the degree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 
 import networkx as nx
 import numpy as np
@@ -19,11 +18,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import from_networkx, to_networkx
 
-from qpignn.data.graph import simple_edges
+from qpignn.data.sources.dataset import Dataset, Size
 from qpignn.errors import SettingError, check_integer
 from qpignn.runtime.randomness import LegacyStreams
 
-PUBLISHED_SEED = 1127
+SEED = 1127
 NOISE_LEVEL = 0.3  # of gaussian, uniform and edge
 OUTLIER_SHARE = 0.05
 CENTRALITIES = ["degree", "clustering", "betweenness", "closeness", "eigenvector"]
@@ -32,18 +31,28 @@ CENTRALITIES = ["degree", "clustering", "betweenness", "closeness", "eigenvector
 def load_basic(
     name: str,
     *,
-    protocol: str = "corrected",
-    draw: int = PUBLISHED_SEED,
+    draw: int = SEED,
     nodes: int = 1000,
     streams: LegacyStreams | None = None,
 ) -> Data:
-    """``basic gaussian uniform outlier edge``: y = sin(3·x₀) + 0.1·U(0,1), plus the named noise.
+    """Draw ``basic gaussian uniform outlier edge``: y = sin(3·x₀) + 0.1·U(0,1) and more noise.
 
-    ``streams`` lets a caller go on drawing where the data stopped, as the published runs do.
+    Args:
+        name: which of them; the name says what noise is added.
+        draw: seed of the draw.
+        nodes: number of nodes.
+        streams: random streams to draw from in place of new ones, for a caller that goes on
+            drawing where the data stopped.
+
+    Returns:
+        The graph, with its edges as drawn: one direction each, repeats and self-loops included.
+
+    Raises:
+        SettingError: for fewer than ten nodes.
     """
     check_integer("nodes", nodes, 10)
     streams = streams or LegacyStreams(draw)
-    streams.restart_arrays()  # the authors seed again inside this generator
+    streams.restart_arrays()  # as the data set is defined
     x = streams.numpy.rand(nodes, 5)
     y = np.sin(3 * x[:, 0]) + 0.1 * streams.numpy.rand(nodes)
     if name in EXTRA_NOISE:
@@ -56,7 +65,7 @@ def load_basic(
     return Data(
         x=torch.from_numpy(x).float(),
         y=torch.from_numpy(y).float(),
-        edge_index=_edges(edges, nodes, protocol),
+        edge_index=edges,
         feature_names=[f"x{i}" for i in range(5)],
     )
 
@@ -85,21 +94,40 @@ EXTRA_NOISE: dict[str, Callable[..., npt.NDArray[np.float64]]] = {
 def load_centrality(
     name: str,
     *,
-    protocol: str = "corrected",
-    draw: int = PUBLISHED_SEED,
+    draw: int = SEED,
     nodes: int | None = None,
     streams: LegacyStreams | None = None,
 ) -> Data:
-    """``ba er grid tree``: y = sin(degree / 2) + 0.1·N(0,1); features are centralities.
+    """Draw ``ba er grid tree``: y = sin(degree / 2) + 0.1·N(0,1); features are centralities.
 
-    ``nodes`` (1,000 by default) is for ``ba``, ``er`` and the corrected ``tree``; the grid is
-    30 × 30, and the published tree has 511 nodes.
+    Args:
+        name: which of them.
+        draw: seed of the draw.
+        nodes: number of nodes, by default 1,000; the grid is 30 × 30.
+        streams: random streams to draw from in place of new ones.
+
+    Returns:
+        The graph.
+
+    Raises:
+        SettingError: for fewer than ten nodes, or a number of nodes for the grid.
     """
-    if nodes is not None and (name == "grid" or (name, protocol) == ("tree", "published")):
-        raise SettingError(f"nodes: {name} ({protocol}) has a fixed size, got {nodes}")
+    if nodes is not None and name == "grid":
+        raise SettingError(
+            f"nodes: expected none for grid, which has a fixed size of 30 × 30, got {nodes}"
+        )
     size = 1000 if nodes is None else check_integer("nodes", nodes, 10)
     streams = streams or LegacyStreams(draw)
-    graph = TOPOLOGIES[name](size, protocol, streams)
+    return with_centralities(TOPOLOGIES[name](size, streams), streams)
+
+
+def with_centralities(graph: nx.Graph, streams: LegacyStreams) -> Data:
+    """Return a graph with centralities as features and a target that follows the degree.
+
+    Args:
+        graph: the nodes and edges.
+        streams: random streams that the target's noise is drawn from.
+    """
     # through PyG and back, because the centralities' last bits follow the order of the neighbours
     edge_index = from_networkx(graph).edge_index
     x = _centralities(edge_index, graph.number_of_nodes())
@@ -107,37 +135,33 @@ def load_centrality(
     return Data(
         x=x,
         y=y.squeeze(1),
-        edge_index=_edges(edge_index, len(x), protocol),
+        edge_index=edge_index,
         feature_names=list(CENTRALITIES),
     )
 
 
-def _barabasi_albert(nodes: int, protocol: str, streams: LegacyStreams) -> nx.Graph:
+def _barabasi_albert(nodes: int, streams: LegacyStreams) -> nx.Graph:
     return nx.barabasi_albert_graph(nodes, 3, seed=streams.python)
 
 
-def _erdos_renyi(nodes: int, protocol: str, streams: LegacyStreams) -> nx.Graph:
+def _erdos_renyi(nodes: int, streams: LegacyStreams) -> nx.Graph:
     return nx.erdos_renyi_graph(nodes, 0.01, seed=streams.python)
 
 
-def _grid(nodes: int, protocol: str, streams: LegacyStreams) -> nx.Graph:
+def _grid(nodes: int, streams: LegacyStreams) -> nx.Graph:
     return nx.convert_node_labels_to_integers(nx.grid_2d_graph(30, 30))
 
 
-def _tree(nodes: int, protocol: str, streams: LegacyStreams) -> nx.Graph:
-    return nx.balanced_tree(2, 8) if protocol == "published" else nx.full_rary_tree(2, nodes)
+def _tree(nodes: int, streams: LegacyStreams) -> nx.Graph:
+    return nx.full_rary_tree(2, nodes)
 
 
-TOPOLOGIES: dict[str, Callable[[int, str, LegacyStreams], nx.Graph]] = {
+TOPOLOGIES: dict[str, Callable[[int, LegacyStreams], nx.Graph]] = {
     "ba": _barabasi_albert,
     "er": _erdos_renyi,
     "grid": _grid,
     "tree": _tree,
 }
-
-
-def _edges(edge_index: Tensor, nodes: int, protocol: str) -> Tensor:
-    return edge_index if protocol == "published" else simple_edges(edge_index, nodes)[0]
 
 
 def _centralities(edge_index: Tensor, nodes: int) -> Tensor:
@@ -164,3 +188,33 @@ def _eigenvector(graph: nx.Graph) -> dict[int, float]:
     except nx.PowerIterationFailedConvergence:  # a small draw in several pieces of equal weight
         values, vectors = np.linalg.eigh(nx.to_numpy_array(graph))
         return dict(zip(graph, np.abs(vectors[:, values.argmax()]), strict=True))
+
+
+_WAVE = "random pairs; sin of the first feature"
+_DEGREE = "sin of the degree, centralities as features"
+BASIC = {  # what it is, undirected edges without self-loops
+    "basic": (_WAVE, 1988),
+    "gaussian": (f"{_WAVE} + N(0, 0.3²)", 1988),
+    "uniform": (f"{_WAVE} + U(−0.3, 0.3)", 1988),
+    "outlier": (f"{_WAVE}; 5 % of nodes + N(3, 1)", 1988),
+    "edge": (f"{_WAVE}; 30 % of edges rewired", 1994),
+}
+CENTRALITY = {  # what it is, nodes, edges
+    "ba": ("Barabási–Albert", 1000, 2991),
+    "er": ("Erdős–Rényi", 1000, 4894),
+    "grid": ("30 × 30", 900, 1740),
+    "tree": ("binary tree", 1000, 999),
+}
+DATASETS = (
+    *(
+        Dataset(name, "synthetic", about, partial(load_basic, name), size=Size(1000, edges, 0, 5))
+        for name, (about, edges) in BASIC.items()
+    ),
+    *(
+        Dataset(
+            *(name, "synthetic", f"{about}; {_DEGREE}", partial(load_centrality, name)),
+            size=Size(nodes, edges, 0, 5),
+        )
+        for name, (about, nodes, edges) in CENTRALITY.items()
+    ),
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -15,10 +16,9 @@ import networkx as nx
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 
-from qpignn.data.graph import each_once, simple_edges
+from qpignn.data.sources.dataset import Dataset, Size
 from qpignn.data.sources.files import SourceFile, fetch
 from qpignn.errors import ReadError
 
@@ -58,10 +58,41 @@ class City:
 CITIES = {"anaheim": City("Anaheim", 1, 416), "chicago": City("ChicagoSketch", 388, 933)}
 
 
-def load_transport(name: str, *, protocol: str = "corrected") -> Data:
+def load_transport(name: str) -> Data:
     """Load ``anaheim`` or ``chicago``; flow, capacity, length, time and speed are standardised.
 
-    Under ``published`` the joins are the authors': see :func:`_published_joins`.
+    Args:
+        name: the city.
+
+    Returns:
+        The graph of links that share an intersection.
+
+    Raises:
+        ReadError: if the flow file lacks a link.
+    """
+    data, roads = read_network(name)
+    position = {link: i for i, link in enumerate(roads.edges)}
+    pairs = [
+        (position[a], position[b])
+        for crossing in roads
+        for a, b in (*links_through(roads, crossing), *links_beside(roads, crossing))
+    ]
+    data.edge_index = torch.tensor(pairs).T
+    return data
+
+
+def read_network(name: str) -> tuple[Data, nx.DiGraph]:
+    """Read the links of a city.
+
+    Args:
+        name: the city.
+
+    Returns:
+        Their features and targets without edges, and the roads, whose edges are the links in the
+        same order.
+
+    Raises:
+        ReadError: if the flow file lacks a link.
     """
     city = CITIES[name]
     net, flow = (_links(fetch(city.files[kind]), city) for kind in ("net", "flow"))
@@ -74,19 +105,13 @@ def load_transport(name: str, *, protocol: str = "corrected") -> Data:
         raise ReadError(f"{name}: expected a flow for every link, got none for {missing[:5]}")
     x = _standardised(np.array([[net[link][i] for i in FEATURES.values()] for link in links]))
     y = _standardised(np.array([flow[link][:1] for link in links]))
-    if protocol == "published":
-        edge_index = _published_joins(roads)
-    else:
-        position = {link: i for i, link in enumerate(links)}
-        pairs = [(position[a], position[b]) for a, b in _joins(roads)]
-        edge_index, _ = simple_edges(torch.tensor(pairs).T, len(links))
-    return Data(
+    data = Data(
         x=torch.from_numpy(x).float(),
         y=torch.from_numpy(y).float().squeeze(1),
-        edge_index=edge_index,
         node_id=np.array([f"{tail}-{head}" for tail, head in links], dtype=object),
         feature_names=list(FEATURES),
     )
+    return data, roads
 
 
 def _links(path: Path, city: City) -> dict[Link, list[float]]:
@@ -108,12 +133,14 @@ def _standardised(columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     return result
 
 
-def _through(roads: nx.DiGraph, crossing: int) -> Iterator[tuple[Link, Link]]:
+def links_through(roads: nx.DiGraph, crossing: int) -> Iterator[tuple[Link, Link]]:
+    """Yield the pairs of links of which one leads into an intersection and the other out of it."""
     for tail, head in product(roads.predecessors(crossing), roads.successors(crossing)):
         yield (tail, crossing), (crossing, head)
 
 
-def _beside(roads: nx.DiGraph, crossing: int) -> Iterator[tuple[Link, Link]]:
+def links_beside(roads: nx.DiGraph, crossing: int) -> Iterator[tuple[Link, Link]]:
+    """Yield the pairs of links that both lead into an intersection, or both out of it."""
     for a, b in product(list(roads.predecessors(crossing)), repeat=2):
         if a < b:
             yield (a, crossing), (b, crossing)
@@ -122,25 +149,15 @@ def _beside(roads: nx.DiGraph, crossing: int) -> Iterator[tuple[Link, Link]]:
             yield (crossing, a), (crossing, b)
 
 
-def _joins(roads: nx.DiGraph) -> Iterator[tuple[Link, Link]]:
-    for crossing in roads:
-        yield from _through(roads, crossing)
-        yield from _beside(roads, crossing)
-
-
-def _published_joins(roads: nx.DiGraph) -> Tensor:
-    """Return the edges of the published loader, mistakes included.
-
-    It numbers links in sorted order, though features and targets stand in another, and adds two
-    adjacency matrices whose rows follow the order in which each graph happened to meet its links.
-    So wrong links are joined; the counts in the paper (3,638 and 14,961) are those of this sum.
-    """
-    number = {link: i for i, link in enumerate(sorted(roads.edges))}
-    joined = []
-    for joins in (_through, _beside):
-        graph = nx.Graph()
-        for crossing in roads:
-            graph.add_edges_from((number[a], number[b]) for a, b in joins(roads, crossing))
-        met = {node: row for row, node in enumerate(graph)}
-        joined += [(met[a], met[b]) for a, b in graph.edges]
-    return each_once(torch.tensor(joined).T)
+SIZES = {"anaheim": Size(914, 3881, 0, 4), "chicago": Size(2176, 15104, 0, 4)}
+DATASETS = tuple(
+    Dataset(
+        name,
+        "transport",
+        "road links; shared crossings; flow",
+        partial(load_transport, name),
+        tuple(CITIES[name].files.values()),
+        size,
+    )
+    for name, size in SIZES.items()
+)

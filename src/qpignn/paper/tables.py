@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
 
-from qpignn.data.catalog import find_dataset
-from qpignn.experiments.plan import AXES, Plan
 from qpignn.metrics import BOUND_FIGURES, WIDTH_FIGURES
+from qpignn.paper.plan import AXES, Plan
+from qpignn.paper.reference_figures import OWN_UNIT
 from qpignn.paper.spec import read_facts
-from qpignn.reports.tables import OWN_UNIT
+from qpignn.protocols import find_protocol
+from qpignn.reports.tables import Shown, Table
 
-NUMBERS = ("nodes", "edges", "features", "parameters")  # counts: no decimals
 UNITS = {"mpiw": 1, "mpe": 1, "winkler": 1, "sharpness": 2}  # powers of the target's unit
 NAMES = {
     "picp": "PICP",
@@ -34,41 +33,6 @@ NAMES = {
     "peak_mb": "MB",
     "coverage_error": "|PICP − wanted|",
 }
-
-
-@dataclass(frozen=True)
-class Shown:
-    """One figure of a table.
-
-    Attributes:
-        metric: which.
-        mean, spread: over seeds; None where there is none.
-        strong: the wanted coverage is reached.
-        best: the narrowest of those that reach it.
-    """
-
-    metric: str
-    mean: float | None
-    spread: float | None = None
-    strong: bool = False
-    best: bool = False
-
-
-@dataclass(frozen=True)
-class Table:
-    """Figures in rows and columns; a place may hold several metrics, or words.
-
-    Attributes:
-        title: above it.
-        headings: of the label columns, then of the others.
-        rows: labels, then tuples of figures.
-        note: below it.
-    """
-
-    title: str
-    headings: tuple[str, ...]
-    rows: tuple[tuple[str | tuple[Shown, ...], ...], ...]
-    note: str = ""
 
 
 def frame_of(plan: Plan, rows: Mapping[str, dict[str, Any]]) -> pd.DataFrame:
@@ -241,9 +205,7 @@ def _gain(ratio: pd.Series[float]) -> str:
 
 
 def _size(name: str, protocol: str, metric: str) -> float:
-    sizes = find_dataset(name).sizes
-    assert sizes is not None, name
-    return float(getattr(sizes[protocol], metric))
+    return float(getattr(find_protocol(protocol).declared_size(name), metric))
 
 
 def _statistics(plan: Plan, frame: pd.DataFrame) -> Table:

@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from qpignn.errors import SettingError, check_choice
-from qpignn.experiments.plan import Plan
 from qpignn.intervals import Intervals
+from qpignn.paper.plan import Plan
 from qpignn.paper.spec import Spec, read_facts
-from qpignn.reports.paper import TABLES, against_paper
+from qpignn.paper.tables import TABLES, against_paper
 from qpignn.reports.plotting import (
     COLORS,
     DASHES,

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from qpignn.paper import ablation_synthetic
+from qpignn.paper.entries import ablation_synthetic
 from qpignn.paper.spec import REAL
 
 SPEC = replace(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from qpignn.errors import SettingError, UnknownNameError
-from qpignn.experiments.plan import make_plan, shared_cells
+from qpignn.paper.plan import make_plan, shared_cells
 from qpignn.paper.spec import SEED, Condition, Spec, Variant
 
 SPEC = Spec(
@@ -41,7 +41,7 @@ def test_protocols_are_never_mixed() -> None:
 
 
 def test_rows_may_be_where_the_data_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("qpignn.experiments.plan.missing_message", lambda entry: "not here")
+    monkeypatch.setattr("qpignn.paper.plan.missing_message", lambda entry: "not here")
     nothing = make_plan(SPEC)
     assert (nothing.cells, nothing.missing) == ((), ("basic (not here)", "er (not here)"))
     assert len(make_plan(SPEC, everywhere=True).cells) == 12

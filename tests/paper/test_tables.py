@@ -8,10 +8,10 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from qpignn.experiments.plan import Plan, make_plan
 from qpignn.paper import find_spec
+from qpignn.paper.plan import Plan, make_plan
 from qpignn.paper.spec import Condition, Spec, Variant
-from qpignn.reports.paper import (
+from qpignn.paper.tables import (
     Shown,
     Table,
     against_paper,

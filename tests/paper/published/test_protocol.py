@@ -12,7 +12,8 @@ from torch_geometric.nn import SAGEConv
 
 from qpignn import load_dataset
 from qpignn.experiments.cell import Cell
-from qpignn.experiments.published import published_view, published_weights
+from qpignn.paper.published.protocol import published_view
+from qpignn.paper.published.weights import initial_weights
 from qpignn.paper.spec import read_facts
 
 
@@ -31,7 +32,7 @@ def test_split_and_initial_weights_go_on_in_one_stream() -> None:
     assert torch.equal(view.y_test, y[test])
     assert torch.equal(view.fit.y, y[order[200:].sort().values])
     for run, (first, second, value, half_width) in enumerate(runs):
-        weights = published_weights(stream, run, 5, 64)
+        weights = initial_weights(stream, run, 5, 64)
         assert torch.equal(weights["encoder.layers.0.neighbour"][0], first.lin_l.weight.t())
         assert torch.equal(weights["encoder.layers.1.root"][0], second.lin_r.weight.t())
         assert torch.equal(weights["encoder.layers.1.bias"][0, 0], second.lin_l.bias)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from qpignn.paper import main
+from qpignn.paper.entries import main
 
 SPEC = replace(
     main.SPEC,

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from qpignn.paper import structural_shift
+from qpignn.paper.entries import structural_shift
 
 SPEC = replace(
     structural_shift.SPEC,

@@ -10,7 +10,7 @@ import torch
 from qpignn import load_dataset, load_method, make_method
 from qpignn.errors import SettingError
 from qpignn.experiments.cell import Cell
-from qpignn.methods.published import PUBLISHED, PublishedRQR, make_published
+from qpignn.paper.published.methods import METHODS, PublishedRQR, make_published
 
 
 def test_every_interval_is_compared_with_every_target() -> None:
@@ -34,7 +34,7 @@ def test_every_interval_is_compared_with_every_target() -> None:
     torch.testing.assert_close(*gradients)
 
 
-@pytest.mark.parametrize("name", PUBLISHED)
+@pytest.mark.parametrize("name", METHODS)
 def test_published_forms_have_the_published_net(name: str, tmp_path: Path) -> None:
     tuned = {"trials": 2} if name == "cfgnn_tuned" else {}
     method = make_method(name, "published", epochs=2, seed=1, **tuned)

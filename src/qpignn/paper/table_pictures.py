@@ -9,8 +9,8 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from qpignn.experiments.plan import Plan
-from qpignn.reports.paper import against_paper
+from qpignn.paper.plan import Plan
+from qpignn.paper.tables import against_paper
 from qpignn.reports.plotting import (
     DASHES,
     WIDTH_LABEL,

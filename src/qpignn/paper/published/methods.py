@@ -1,4 +1,4 @@
-"""The baselines as the published code ran them, mistakes included: the one place that imitates it.
+"""The baselines as the published code ran them, mistakes included.
 
 All have its net (two layers of 64, ReLU, no dropout), its scaling (one range for all columns), its
 training (Adam, lr = weight decay = 1e-3, 500 epochs, the last one used) and float64. CF-GNN's
@@ -8,6 +8,8 @@ own unit (``mpiw_raw`` of a row).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -15,13 +17,15 @@ from torch import Tensor, nn
 
 from qpignn.encoders.sage import SageEncoder, SageLayer, uniform_parameter
 from qpignn.encoders.sparse import Operands
+from qpignn.errors import SettingError, check_setting_names
 from qpignn.methods.ablation import Ablation
 from qpignn.methods.base import IntervalMethod
+from qpignn.methods.catalog import check_method_name, class_settings
 from qpignn.methods.cfgnn import CorrectedGNN
 from qpignn.methods.conformal import Conformal
 from qpignn.methods.mc_dropout import MCDropout
 from qpignn.methods.normal import NormalMethod
-from qpignn.methods.qpignn import PUBLISHED_NET, QpiGNN
+from qpignn.methods.qpignn import QpiGNN
 from qpignn.methods.rqr import RQR
 from qpignn.methods.sqr import SQR, taus_of
 from qpignn.nn.heads import BayesianHead, LinearHead
@@ -181,26 +185,76 @@ class PublishedBayesian(NormalMethod):
         return (y - outputs[0]) ** 2
 
 
-PUBLISHED: dict[str, tuple[type[IntervalMethod], dict[str, Any]]] = {
-    "qpignn": (QpiGNN, {}),
-    "sqr": (PublishedSQR, {}),
-    "rqr": (PublishedRQR, {"lambda_width": 0.1}),
-    "mc_dropout": (MCDropout, {"include_noise": False, "dropout": 0.2}),
-    "bayesian": (PublishedBayesian, {}),
-    "ablation": (
-        PublishedAblation,
-        {"half_width": "sigmoid", "violation": "violated", "lambda_width": 0.5},
-    ),
-    "cfgnn": (CorrectedGNN, {"scaling": "none"}),
-    "cfgnn_tuned": (CorrectedGNN, {"scaling": "none", "trials": 20}),
+NET: dict[str, Any] = {
+    "hidden": 64,
+    "activation": "relu",
+    "scaling": "range",
+    "dtype": "float64",
+    "lr": 1e-3,
+    "weight_decay": 1e-3,
+    "dropout": 0.0,
+    "epochs": 500,
+    "patience": None,
+    "y_min": None,
+    "y_max": None,
 }
-"""The class of each name under the protocol ``published``, and the settings it adds."""
+"""Settings of the published nets and of their training."""
+LOSS = {"half_width": "sigmoid", "violation": "violated", "lambda_width": 0.5}
+"""Settings of the published loss."""
 
 
-def make_published(name: str, settings: dict[str, Any]) -> IntervalMethod:
-    """Make a method in its published form."""
-    cls, own = PUBLISHED[name]
-    if cls is QpiGNN:
-        return QpiGNN.published(**settings)
-    made = cls(**{**PUBLISHED_NET, **own, **settings})
-    return Conformal(made) if cls is CorrectedGNN else made
+@dataclass(frozen=True)
+class Form:
+    """A method's published form.
+
+    Attributes:
+        method: its class.
+        settings: settings beyond :data:`NET`.
+        conformal: whether a conformal step is added.
+    """
+
+    method: type[IntervalMethod]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    conformal: bool = False
+
+
+METHODS = {
+    "qpignn": Form(QpiGNN, LOSS),
+    "sqr": Form(PublishedSQR),
+    "rqr": Form(PublishedRQR, {"lambda_width": 0.1}),
+    "mc_dropout": Form(MCDropout, {"include_noise": False, "dropout": 0.2}),
+    "bayesian": Form(PublishedBayesian),
+    "ablation": Form(PublishedAblation, LOSS),
+    "cfgnn": Form(CorrectedGNN, {"scaling": "none"}, conformal=True),
+    "cfgnn_tuned": Form(CorrectedGNN, {"scaling": "none", "trials": 20}, conformal=True),
+}
+"""The methods that the authors ran."""
+
+
+def make_published(
+    name: str, settings: Mapping[str, Any], cls: type[IntervalMethod] | None = None
+) -> IntervalMethod:
+    """Make a method in its published form.
+
+    Args:
+        name: one of :data:`METHODS`.
+        settings: settings that differ from the published ones.
+        cls: another class, such as one derived from the method's.
+
+    Returns:
+        The method.
+
+    Raises:
+        UnknownNameError: for a name that is not in the catalog.
+        SettingError: for a method that the authors did not run, or a setting it does not have.
+    """
+    if name not in METHODS:
+        check_method_name(name)
+        raise SettingError(f"method {name!r} has no published form; those with one: {[*METHODS]}")
+    form = METHODS[name]
+    cls = cls or form.method
+    check_setting_names(f"method {name!r}", settings, class_settings(cls))
+    made = cls(**{**NET, **form.settings, **settings})
+    method = Conformal(made) if form.conformal else made
+    method.check_settings()
+    return method

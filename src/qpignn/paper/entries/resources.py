@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from qpignn.paper import main
+from qpignn.paper.entries import main
 from qpignn.paper.spec import REAL
 
 SPEC = replace(

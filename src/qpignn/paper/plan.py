@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any
@@ -13,10 +13,11 @@ from qpignn.data.perturb import PERTURBATIONS
 from qpignn.data.settings import VIEWS
 from qpignn.data.split import SPLIT_ORDERS
 from qpignn.errors import SettingError, check_choice, check_integer, quoted
-from qpignn.experiments.cell import KEPT, VIEW, Cell
+from qpignn.experiments.cell import KEPT, Cell
 from qpignn.methods.catalog import make_method, setting_names
 from qpignn.names import PROTOCOLS
 from qpignn.paper.spec import SEED, Condition, Spec, Variant
+from qpignn.protocols import find_protocol
 
 AXES = ("dataset", "variant", "condition")
 METRICS = (
@@ -109,7 +110,7 @@ def _settings(
     variant: Variant, condition: Condition, protocol: str, dataset: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the method's settings, and the other fields of the cell."""
-    fields = {"view": VIEW[protocol], **condition.cell}
+    fields = {"view": find_protocol(protocol).views[0], **condition.cell}
     own = _for_dataset(getattr(variant, protocol), dataset)
     return {**own, **fields.pop("settings", {})}, fields
 
@@ -160,16 +161,18 @@ def _check_settings(variant: Variant, protocol: str) -> None:
 def _check_condition(condition: Condition, datasets: Sequence[str]) -> None:
     for name in condition.cell:
         check_choice("field of a condition", name, FIELDS)
-    said = {"view": VIEW["corrected"], "split": "random", **condition.cell}
-    check_choice("view", said["view"], VIEWS)
-    check_choice("split", said["split"], SPLIT_ORDERS)
-    for kind in said.get("damage", {}):
+    fields = condition.cell
+    choices: dict[str, Iterable[str]] = {"view": VIEWS, "split": SPLIT_ORDERS}
+    for field, choice in choices.items():
+        if field in fields:
+            check_choice(field, fields[field], choice)
+    for kind in fields.get("damage", {}):
         check_choice("damage", kind, PERTURBATIONS)
-    if "source" in said:
-        find_dataset(said["source"])
+    if "source" in fields:
+        find_dataset(fields["source"])
     for name in datasets:
         known = signature(find_dataset(name).loader).parameters
-        for option in said.get("options", {}):
+        for option in fields.get("options", {}):
             check_choice(f"option of {name}", option, known)
 
 

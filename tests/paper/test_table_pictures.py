@@ -7,10 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from qpignn.experiments.plan import Plan, make_plan
+from qpignn.paper.plan import Plan, make_plan
 from qpignn.paper.spec import Condition, Spec, Variant
-from qpignn.reports.paper import frame_of
-from qpignn.reports.table_pictures import (
+from qpignn.paper.table_pictures import (
     beside_paper,
     conditions,
     damage,
@@ -18,6 +17,7 @@ from qpignn.reports.table_pictures import (
     matrix,
     models,
 )
+from qpignn.paper.tables import frame_of
 
 SPEC = Spec(
     name="small",

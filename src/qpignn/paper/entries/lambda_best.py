@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from qpignn.paper import lambda_opt
+from qpignn.paper.entries import lambda_opt
 
 SPEC = replace(
     lambda_opt.SPEC,

@@ -1,0 +1,1 @@
+"""The ``published`` protocol: what the authors' code did, mistakes included."""
