@@ -16,9 +16,12 @@ from qpignn.errors import QpignnWarning, UnknownNameError
 from qpignn.experiments import digest
 from qpignn.experiments.cell import Cell
 from qpignn.experiments.digest import (
+    COMPUTING,
     LIBRARIES,
+    NOT_COMPUTING,
     code_digest,
     data_digest,
+    is_listed,
     package_digest,
     source_digest,
     versions,
@@ -85,13 +88,28 @@ def test_source_digest_keeps_none_and_empty_containers_apart() -> None:
     assert len({source_digest(f"x = {value}".encode()) for value in values}) == len(values)
 
 
+def test_every_module_is_listed_once_as_computing_or_not() -> None:
+    package = Path(digest.__file__).parent.parent
+    for path in package.rglob("*.py"):
+        module = path.relative_to(package)
+        lists = [is_listed(module, places) for places in (COMPUTING, NOT_COMPUTING)]
+        assert lists in ([True, False], [False, True]), f"{module}: list it in digest.py once"
+
+
+def test_listed_places_exist() -> None:
+    package = Path(digest.__file__).parent.parent
+    planned = {"tasks"}
+    places = {*COMPUTING, *NOT_COMPUTING}
+    assert {place for place in places if not (package / place).exists()} <= planned
+
+
 def test_package_digest_counts_what_computes_and_nothing_else(tmp_path: Path) -> None:
     source, copy = Path(digest.__file__).parent.parent, tmp_path / "qpignn"
     shutil.copytree(source, copy, ignore=shutil.ignore_patterns("__pycache__"))
     before = package_digest(copy)
     assert before == package_digest(source) == code_digest()
     for shown in (
-        *("cli/compare.py", "reports/tables.py", "paper/main.py"),
+        *("cli/compare.py", "reports/tables.py", "paper/entries/main.py"),
         *("experiments/run.py", "experiments/digest.py"),
     ):
         (copy / shown).write_text("SOMETHING = 'else'")
@@ -103,6 +121,7 @@ def test_package_digest_counts_what_computes_and_nothing_else(tmp_path: Path) ->
         "experiments/cell.py",
         "data/split.py",
         "nn/heads.py",
+        "paper/published/methods.py",
     ):
         (copy / computing).write_text((copy / computing).read_text() + "\nANOTHER = 1\n")
         after = package_digest(copy)

@@ -12,8 +12,6 @@ from qpignn.paper import find_spec
 from qpignn.paper.plan import Plan, make_plan
 from qpignn.paper.spec import Condition, Spec, Variant
 from qpignn.paper.tables import (
-    Shown,
-    Table,
     against_paper,
     agreement,
     difference_table,
@@ -21,6 +19,7 @@ from qpignn.paper.tables import (
     make_table,
 )
 from qpignn.reports.render import to_json, to_latex, to_markdown
+from qpignn.reports.tables import Shown, Table
 
 SPEC = Spec(
     name="small",

@@ -1,12 +1,9 @@
 import math
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from qpignn.errors import ReadError, SettingError, UnknownNameError
 from qpignn.reports.tables import (
-    against,
     exploded_seeds,
     first_places,
     mean_ranks,
@@ -40,33 +37,6 @@ def test_mean_and_deviation_over_seeds() -> None:
     assert table["picp_std"].iloc[0] == pytest.approx(0.02**0.5)
     assert table["limit"].iloc[0] == pytest.approx(2.0)  # 0.2 where 0.1 is possible
     assert math.isnan(table["limit"].iloc[1])
-
-
-def test_differences_to_a_published_table(tmp_path: Path) -> None:
-    path = tmp_path / "paper.csv"
-    path.write_text("model,dataset,metric,value\nA,er,picp,0.95\nA,er,mpiw,0.5\nB,er,picp,0.1\n")
-    table = against(ROWS, path, "A")
-    assert table["dataset"].tolist() == ["er"]
-    assert table["picp_difference"].tolist() == pytest.approx([-0.05])
-    assert table["mpiw_difference"].tolist() == pytest.approx([-0.3])
-    with pytest.raises(UnknownNameError, match="unknown model 'C'"):
-        against(ROWS, path, "C")
-    with pytest.raises(SettingError, match="one method at one level"):
-        against([*ROWS, {**ROWS[0], "confidence_level": 0.5}], path, "A")
-    with pytest.raises(SettingError, match="has none of the data sets 'ba'"):
-        against(ROWS[2:], path, "A")
-    with pytest.raises(ReadError, match=r"absent\.csv: expected a CSV of published figures"):
-        against(ROWS, tmp_path / "absent.csv", "A")
-    path.write_text("name,value\n")
-    with pytest.raises(ReadError, match="expected the columns"):
-        against(ROWS, path, "A")
-
-
-def test_cf_gnn_is_compared_in_the_targets_own_unit(tmp_path: Path) -> None:
-    path = tmp_path / "paper.csv"
-    path.write_text("model,dataset,metric,value\nCF-GNN,er,picp,0.9\nCF-GNN,er,mpiw,3.0\n")
-    table = against([{**ROWS[0], "mpiw_raw": 2.5}], path, "CF-GNN")
-    assert table["mpiw_difference"].tolist() == pytest.approx([-0.5])
 
 
 def test_ranks_by_hand() -> None:
