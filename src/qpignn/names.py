@@ -26,5 +26,19 @@ METHODS = (
 )
 PREFIXES = ("conformal:", "ensemble:")
 """What may stand before the name of a method: a wrapper around it."""
+
+
+def without_prefixes(method: str) -> str:
+    """Return the name of a method without the wrappers before it.
+
+    Example:
+        >>> without_prefixes("conformal:ensemble:sqr")
+        'sqr'
+    """
+    while method.startswith(PREFIXES):
+        method = method.partition(":")[2]
+    return method
+
+
 METHOD_GROUP, DATASET_GROUP = "qpignn.methods", "qpignn.datasets"
 """Groups of entry points by which installed packages add methods and data sets."""

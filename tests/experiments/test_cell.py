@@ -154,7 +154,7 @@ def test_the_grid_is_every_combination_in_order() -> None:
 def test_published_cells_have_the_published_view() -> None:
     (made,) = grid(["basic"], ["qpignn"], 1, protocol="published")
     assert (made.view, made.split) == ("isolated", "random")
-    with pytest.raises(SettingError, match="published protocol has the view isolated"):
+    with pytest.raises(SettingError, match="expected isolated under the protocol published"):
         grid(["basic"], ["qpignn"], 1, protocol="published", view="inductive")
 
 

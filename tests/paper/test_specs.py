@@ -8,12 +8,12 @@ import pytest
 
 from qpignn.data.catalog import BENCHMARK
 from qpignn.names import PROTOCOLS
-from qpignn.paper import find_spec, specs
+from qpignn.paper import entries, specs
 from qpignn.paper.pictures import check_shown
 from qpignn.paper.plan import COUNTS, METRICS, check_spec
 from qpignn.paper.spec import REAL, SYNTHETIC, Spec, best_lambdas, read_facts
 
-HERE = Path(find_spec.__code__.co_filename).parent
+HERE = Path(entries.__file__).parent
 WANTED = {  # what the paper has
     *("main", "headline", "mpe_cwc", "sharpness_winkler", "robustness", "exchangeability"),
     *("structural_shift", "rqr_loss", "target_coverage", "lambda_opt", "width_penalty"),

@@ -25,8 +25,9 @@ from qpignn.cli.output import (
 )
 from qpignn.data.column_roles import ColumnRoles
 from qpignn.errors import SettingError, check_choice, quoted
-from qpignn.names import DATASETS, ENGINES, PROTOCOLS, SPLITS, VIEWS
+from qpignn.names import DATASET_GROUP, DATASETS, ENGINES, PROTOCOLS, SPLITS, VIEWS
 from qpignn.protocols import GENERAL, protocol_names
+from qpignn.runtime.entry_points import installed
 from qpignn.runtime.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 KNOWN = {"protocol": protocol_names(), "view": VIEWS, "split": SPLITS, "engine": ENGINES}
 """The words that options know."""
 DATASETS_HELP = "Names or folders of saved graphs, by commas, or all."
+METHODS_HELP = "Names, by commas, or all; mine.py:Class for a method of your own."
 PROTOCOL_HELP = f"How cells load, split and fit: {' or '.join(PROTOCOLS)}."
 ENGINE_HELP = "processes, or ray (RAY_ADDRESS names a cluster)."
 
@@ -47,7 +49,7 @@ def compare(
     edges: Annotated[Path | None, typer.Option(help=EDGES_HELP)] = None,
     *,
     roles: ColumnRoles,
-    methods: Annotated[str, typer.Option(help="Names, separated by commas, or all.")] = "qpignn",
+    methods: Annotated[str, typer.Option(help=METHODS_HELP)] = "qpignn",
     seeds: Annotated[int, typer.Option(help="How many seeds.")] = 5,
     protocol: Annotated[str, typer.Option(help=PROTOCOL_HELP)] = GENERAL,
     view: Annotated[
@@ -152,7 +154,7 @@ def _check_sources(
         return
     for name in [] if datasets == "all" else names(datasets):
         if not Path(name).is_dir():
-            check_choice("data set", name, DATASETS)
+            check_choice("data set", name, [*DATASETS, *installed(DATASET_GROUP)])
     given = [*["edges"] * (edges is not None), *roles.given()]
     if given:
         raise SettingError(f"expected no roles of columns with --datasets, got {quoted(given)}")

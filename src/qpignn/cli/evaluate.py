@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from qpignn.cli.options import SavedMethod
 from qpignn.cli.output import Json, print_json, print_metrics
 from qpignn.cli.report import Folder, Level, print_findings
 from qpignn.errors import ModelFileError, SettingError, SplitError
@@ -25,6 +26,7 @@ def evaluate(
     nodes: Annotated[Path | None, typer.Option(help=NODES_HELP)] = None,
     edges: Annotated[Path | None, typer.Option(help=EDGES_HELP)] = None,
     confidence: Level = None,
+    method: SavedMethod = None,
     as_json: Json = False,
 ) -> None:
     """Judge a fitted model on the labelled nodes held out from its fit, or on new labels.
@@ -39,9 +41,11 @@ def evaluate(
         raise SettingError("--edges goes with --nodes: another graph needs both its tables")
     from qpignn.data.graph import given_nodes, test_nodes
     from qpignn.methods.bundle import load_fit
+    from qpignn.methods.catalog import saved_class
     from qpignn.metrics import summary
 
-    fit = load_fit(folder)
+    with saved_class(method):
+        fit = load_fit(folder)
     data = fit.data if nodes is None else _labelled_since(fit, nodes, edges)
     judged = test_nodes(data)
     if not bool(judged.any()):

@@ -50,7 +50,7 @@ def fit(
     *,
     roles: ColumnRoles,
     confidence: Annotated[str, typer.Option(help="Wanted coverage, or several by commas.")] = "0.9",
-    method: Annotated[str, typer.Option(help="Method by name.")] = "qpignn",
+    method: Annotated[str, typer.Option(help="Method by name, or mine.py:Class.")] = "qpignn",
     side: Annotated[
         str | None, typer.Option(help="both, or only a lower or an upper bound.")
     ] = None,
@@ -119,7 +119,7 @@ def fit(
         return
     table = None if tables is None else tables.nodes
     interrupted = model.history_.interrupted
-    saves = not (interrupted and has_finished_fit(out))
+    saves = not (interrupted and has_finished_fit(out, model))
     if saves:
         with _told_to_resume(kept):
             save_fit(out, Fit(model, data, table, origin))

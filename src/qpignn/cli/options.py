@@ -18,11 +18,17 @@ import typer
 from qpignn.cli.output import names
 from qpignn.data.column_roles import ColumnRoles
 from qpignn.errors import SettingError, check_choice
-from qpignn.names import METHODS, PREFIXES
+from qpignn.names import METHOD_GROUP, METHODS, without_prefixes
+from qpignn.runtime.entry_points import installed
+from qpignn.runtime.plugins import is_object_path
 
 NODES_HELP = "Node table (.csv, .tsv, .parquet, .xlsx), or a .graphml file with nodes and edges."
 EDGES_HELP = "Edge table."
 Text = str | None
+SavedMethod = Annotated[
+    Text,
+    typer.Option("--method", help="Class of a model of your own, as in 'fit': mine.py:Class."),
+]
 ROLE_OPTIONS: dict[str, Any] = {
     "target": Annotated[Text, typer.Option(help="Column to predict; blank = unlabelled.")],
     "id": Annotated[
@@ -133,9 +139,11 @@ def check_tables(nodes: Path, edges: Path | None, roles: ColumnRoles) -> None:
 
 
 def check_method(name: str) -> str:
-    """Return the name of a method, or raise, without importing any."""
-    plain = name
-    while plain.startswith(PREFIXES):
-        plain = plain.partition(":")[2]
-    check_choice("method", plain, METHODS)
+    """Return the name of a method, or raise, without importing any.
+
+    An object path (``mine.py:StudentT``) is checked when it is loaded.
+    """
+    plain = without_prefixes(name)
+    if not is_object_path(plain):
+        check_choice("method", plain, [*METHODS, *installed(METHOD_GROUP)])
     return name

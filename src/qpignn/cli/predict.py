@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from qpignn.cli.options import SavedMethod
 from qpignn.cli.output import Json, check_output, print_json, say
 from qpignn.cli.report import Folder, Level, print_findings
 from qpignn.errors import SettingError, quoted
@@ -47,6 +48,7 @@ def predict(
         typer.Option("--parts", help="Also what part of the width is the model's own doubt."),
     ] = False,
     spreadsheet: Annotated[bool, typer.Option("--spreadsheet", help=SPREADSHEET_HELP)] = False,
+    method: SavedMethod = None,
     as_json: Json = False,
 ) -> None:
     """Write id, prediction, lower and upper for the unlabelled nodes, or for all.
@@ -75,8 +77,10 @@ def predict(
         raise SettingError("--all-levels excludes --parts and --confidence, which are of one level")
     check_output(out, folder=False)
     from qpignn.methods.bundle import load_fit, read_like
+    from qpignn.methods.catalog import saved_class
 
-    fit = load_fit(folder)
+    with saved_class(method):
+        fit = load_fit(folder)
     data = fit.data if nodes is None else read_like(fit, nodes, edges, join=join)
     if nodes is not None and edges is None:
         say("no edges given: the new nodes are taken to have no neighbours")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from qpignn.cli.options import SavedMethod
 from qpignn.cli.output import (
     Json,
     check_output,
@@ -40,6 +41,7 @@ def report(
     confidence: Level = None,
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    method: SavedMethod = None,
     as_json: Json = False,
 ) -> None:
     """Write one HTML page that tells how far a fitted model can be trusted, and shows its nodes.
@@ -49,13 +51,15 @@ def report(
     Example: qpignn report model --by region --open
     """
     from qpignn.methods.bundle import PAGE, load_fit
+    from qpignn.methods.catalog import saved_class
     from qpignn.reports.content import write_report
 
     path = folder / PAGE if out is None else out
     if path.suffix.lower() not in (".html", ".htm"):
         raise SettingError(f"--out: expected a file ending in .html, got {path}")
     check_output(path, folder=False)
-    fit = load_fit(folder)
+    with saved_class(method):
+        fit = load_fit(folder)
     found = write_report(
         fit.model,
         fit.data,

@@ -16,10 +16,11 @@ from qpignn.data.settings import VIEWS, View
 from qpignn.data.sources.noise import NOISE, narrowest_width
 from qpignn.data.split import SPLIT_ORDERS
 from qpignn.errors import SettingError, check_choice, check_integer
-from qpignn.experiments.digest import code_digest, data_digest, versions
+from qpignn.experiments.digest import code_digest, data_digest, plugin_digest, versions
 from qpignn.experiments.memory import PeakMemory
 from qpignn.intervals import Intervals
 from qpignn.metrics import summary
+from qpignn.names import without_prefixes
 from qpignn.protocols import GENERAL, ExperimentProtocol, find_protocol
 from qpignn.training.history import History
 
@@ -36,7 +37,8 @@ class Cell:
     Attributes:
         dataset: a name in the catalog, or the folder of a saved graph
             (:func:`qpignn.save_graph`), which counts by its last name and its bytes.
-        method: a name in the catalog.
+        method: a name in the catalog, or the object path of a class (``mine.py:StudentT``), which
+            counts by its file's name and its source.
         seed: decides split and initial weights, as the protocol says.
         protocol: name of the experiment protocol (:mod:`qpignn.protocols`).
         view, split: see :mod:`qpignn.data.settings` and :mod:`qpignn.data.split`.
@@ -69,21 +71,32 @@ class Cell:
         """What the data set is called: a saved graph by the last name of its folder."""
         return self.dataset if is_dataset(self.dataset) else Path(self.dataset).name
 
+    @property
+    def method_name(self) -> str:
+        """The method's name in the row: an object path without the folders of its file."""
+        plain = without_prefixes(self.method)
+        place, _, name = plain.rpartition(":")
+        if not place.endswith(".py"):
+            return self.method
+        return f"{self.method.removesuffix(plain)}{Path(place).name}:{name}"
+
     def key(self, inputs: dict[str, str] | None = None) -> str:
         """Return a digest of what decides the row: the cell, the code and the data files.
 
         Args:
             inputs: digests of code and data files; by default those of :meth:`inputs`.
         """
-        cell = {**asdict(self), "dataset": self.name}
+        cell = {**asdict(self), "dataset": self.name, "method": self.method_name}
         content = json.dumps([cell, inputs or self.inputs()], sort_keys=True)
         return hashlib.sha256(content.encode()).hexdigest()
 
     def inputs(self) -> dict[str, str]:
-        """Return the digests of the code and of the data files as they are now."""
+        """Return the digests of the code, the plug-ins and the data files as they are now."""
         sets = [self.dataset, *([] if self.source is None else [self.source])]
         data = ":".join(data_digest(name, self.options) for name in sets)
-        return {"code": code_digest(), "data": data}
+        plugins = plugin_digest(self.method, self.settings)
+        own = {"plugins": plugins} if plugins else {}
+        return {"code": code_digest(), "data": data, **own}
 
     def run(self) -> dict[str, Any]:
         """Load, split, fit, predict, score.
@@ -111,7 +124,7 @@ class Cell:
             limit /= float(known.max() - known.min())
         return {
             "dataset": self.name,
-            "method": self.method,
+            "method": self.method_name,
             "seed": self.seed,
             "protocol": self.protocol,
             "view": self.view,

@@ -1,4 +1,4 @@
-"""Digests that decide whether a stored row is still valid: of the code and of the data files.
+"""Digests that decide whether a stored row is still valid: of the code, plug-ins and data files.
 
 The code digest is taken of the syntax trees of the source files, without positions, comments and
 docstrings, so that rewording or reformatting does not invalidate rows and any other change does.
@@ -19,6 +19,9 @@ from typing import Any
 
 from qpignn.data.catalog import find_dataset, is_dataset
 from qpignn.data.sources.files import file_digests
+from qpignn.names import METHOD_GROUP, without_prefixes
+from qpignn.runtime.entry_points import installed
+from qpignn.runtime.plugins import is_object_path, source_of
 
 COMPUTING = (
     *("calibration", "data", "encoders", "methods", "nn", "objectives", "tasks", "training"),
@@ -128,6 +131,26 @@ def data_digest(dataset: str, options: Mapping[str, Any] | None = None) -> str:
         inside = sorted(file for file in found if file.is_file() and file.name[0] != ".")
     lines = (f"{file.relative_to(path)}\0{file_digests(file).sha256}\n" for file in inside)
     return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def plugin_digest(method: str, settings: Mapping[str, Any] | None = None) -> str:
+    """Return a digest of the source of the plug-ins that a method and its settings name.
+
+    Args:
+        method: name or object path of the method, as :func:`qpignn.make_method` takes it.
+        settings: settings of the method; object paths among the values are plug-ins.
+
+    Returns:
+        The empty string where there is no plug-in. The digest covers the file of each plug-in, not
+        what the file imports.
+
+    Raises:
+        SettingError: if the source of a plug-in cannot be read.
+    """
+    plain = without_prefixes(method)
+    named = [installed(METHOD_GROUP).get(plain, plain), *(settings or {}).values()]
+    sources = [source_digest(source_of(path)) for path in named if is_object_path(path)]
+    return hashlib.sha256("\n".join(sources).encode()).hexdigest() if sources else ""
 
 
 @lru_cache(maxsize=1)

@@ -35,7 +35,7 @@ from qpignn.io.files import atomic_files, open_regular, read_json
 from qpignn.io.locks import read_consistent
 from qpignn.io.tensors import read_tensors
 from qpignn.methods.base import IntervalMethod
-from qpignn.methods.catalog import load_method
+from qpignn.methods.catalog import load_method, saved_class
 from qpignn.methods.serialization import MODEL_FILES
 
 if TYPE_CHECKING:
@@ -150,10 +150,17 @@ def save_fit(folder: Path, fit: Fit) -> None:
         files.write(folder / ORIGIN, json.dumps(origin, indent=2).encode())
 
 
-def has_finished_fit(folder: Path) -> bool:
-    """Return whether a folder holds a fit whose training ran to its end."""
+def has_finished_fit(folder: Path, model: IntervalMethod | None = None) -> bool:
+    """Return whether a folder holds a fit whose training ran to its end.
+
+    Args:
+        folder: where the fit would be.
+        model: a method whose class the fit may be of, though it is outside this package.
+    """
+    inner: Any = getattr(model, "method", model)
     try:
-        return not load_fit(folder).model.history_.interrupted
+        with saved_class(None if inner is None else type(inner)):
+            return not load_fit(folder).model.history_.interrupted
     except (QpignnError, OSError):
         return False
 

@@ -158,8 +158,18 @@ def test_another_draw_and_size() -> None:
     [
         ("basic", "corrected", 0, "nodes: expected a whole number from 10 up, got 0"),
         ("ba", "corrected", 3, "nodes: expected a whole number from 10 up, got 3"),
-        ("grid", "corrected", 100, r"grid \(corrected\) has a fixed size, got 100"),
-        ("tree", "published", 100, r"tree \(published\) has a fixed size, got 100"),
+        (
+            "grid",
+            "corrected",
+            100,
+            "grid, which has a fixed size of 30 × 30, got 100",
+        ),
+        (
+            "tree",
+            "published",
+            100,
+            r"tree \(published\), which has a fixed size, got 100",
+        ),
     ],
 )
 def test_sizes_that_cannot_be_had(name: str, protocol: str, nodes: int, message: str) -> None:
