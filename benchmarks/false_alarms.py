@@ -58,7 +58,7 @@ def judge(draw: Callable[[np.random.Generator], Shift | None], runs: int) -> tup
     """Return how often there is a warning, how often p < 0.02, and the median AUC."""
     shifts = [draw(np.random.default_rng([run, 16])) for run in range(runs)]
     found = [shift for shift in shifts if shift is not None]
-    warned, rare = sum(one.found for one in found), sum(one.significant for one in found)
+    warned, rare = sum(one.notable for one in found), sum(one.significant for one in found)
     auc = np.median([one.auc for one in found])
     return share(warned, len(found)), share(rare, len(found)), f"{auc:.2f}"
 
@@ -77,7 +77,7 @@ def strength(runs: int) -> None:
         for by in STRENGTHS:
             draw = moved(partial(er, nodes=nodes, columns=columns), by)
             found = [label_shift(draw(np.random.default_rng([run, 19]))) for run in range(runs)]
-            counts.append(sum(one is not None and one.found for one in found))
+            counts.append(sum(one is not None and one.notable for one in found))
         cells = (f"{count} of {runs}" for count in counts)
         table((f"{nodes:,} nodes, {columns:,} columns", *cells))
 

@@ -274,6 +274,6 @@ def test_a_diagnosis_judges_by_hidden_targets_and_does_nothing_else_with_them(gr
     assert told.shift == honest.shift
     for one, other in zip(told.divisions, honest.divisions, strict=True):  # the same groups
         assert one.name == other.name
-        assert [(g.who, g.coverage.nodes, g.width) for g in one.groups] == [
-            (g.who, g.coverage.nodes, g.width) for g in other.groups
+        assert [(g.description, g.coverage.nodes, g.width) for g in one.groups] == [
+            (g.description, g.coverage.nodes, g.width) for g in other.groups
         ]

@@ -19,8 +19,8 @@ def halves(rows: int) -> np.ndarray:
 
 def test_adjusted_p_values_by_hand() -> None:
     largest = np.array([1.0, 4.0, 2.0, 3.0])
-    found = adjusted_p_values(np.array([3.5, 1.0, 9.0]), largest)
-    np.testing.assert_allclose(found, [2 / 5, 5 / 5, 1 / 5])
+    p_values = adjusted_p_values(np.array([3.5, 1.0, 9.0]), largest)
+    np.testing.assert_allclose(p_values, [2 / 5, 5 / 5, 1 / 5])
 
 
 @pytest.mark.parametrize("decimals", [8, 0])  # without and with ties
@@ -54,12 +54,12 @@ def test_column_test_constant_column_has_no_statistic() -> None:
 def test_column_test_sparse_and_dense_tables_agree() -> None:
     rng = np.random.default_rng(0)
     dense = (rng.random((200, 30)) < 0.3).astype(float)
-    found = [
+    results = [
         column_test(table, halves(200), [np.ones(200, dtype=bool)], np.random.default_rng(1))
         for table in (dense, sp.csc_matrix(dense))
     ]
-    np.testing.assert_allclose(found[0][0], found[1][0], rtol=1e-5)
-    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-5)
+    np.testing.assert_allclose(results[0][0], results[1][0], rtol=1e-5)
+    np.testing.assert_allclose(results[0][1], results[1][1], rtol=1e-5)
 
 
 def test_column_test_rare_sparse_columns_are_compared_by_their_shares() -> None:
@@ -102,6 +102,8 @@ def test_column_test_keeps_its_rate_with_skewed_and_tied_columns() -> None:
 
 
 def test_standard_ranks_of_ties_are_their_means() -> None:
-    found = standard_ranks(np.array([[5.0], [1.0], [5.0], [9.0]]))  # mid-ranks 2.5, 1, 2.5, 4
+    standardised = standard_ranks(
+        np.array([[5.0], [1.0], [5.0], [9.0]])
+    )  # mid-ranks 2.5, 1, 2.5, 4
     ranks = np.array([2.5, 1.0, 2.5, 4.0])
-    np.testing.assert_allclose(found[0], (ranks - ranks.mean()) / ranks.std(), rtol=1e-6)
+    np.testing.assert_allclose(standardised[0], (ranks - ranks.mean()) / ranks.std(), rtol=1e-6)

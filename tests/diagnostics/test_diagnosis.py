@@ -39,73 +39,75 @@ def same_width(data: Data, half: float, level: float = 0.9) -> Intervals:
     return Intervals(value, value - half, value + half, level)
 
 
-def test_a_group_with_four_times_the_noise_is_named() -> None:
+def test_diagnose_noisy_group_is_a_warning() -> None:
     data, label = blocks()
-    found = diagnose(data, same_width(data, 1.645))  # right for the other three groups
-    (community,) = [division for division in found.divisions if division.name == "community"]
+    diagnosis = diagnose(data, same_width(data, 1.645))  # right for the other three groups
+    (community,) = [division for division in diagnosis.divisions if division.name == "community"]
     assert len(community.groups) == 4
     (short,) = [group for group in community.groups if group.below]
-    judged = data.test_mask.numpy() & (label == 0)
-    inside = np.abs(data.y.numpy()[judged]) <= 1.645
+    held_out = data.test_mask.numpy() & (label == 0)
+    inside = np.abs(data.y.numpy()[held_out]) <= 1.645
     assert short.coverage.covered == inside.sum()
     assert short.coverage.share == inside.mean()
     assert any(
-        f"coverage on {short.who} is {short.coverage}" in finding.text
-        and "below the wanted 90 %" in finding.text
-        for finding in found.warnings
+        f"coverage for {short.description} is {short.coverage}" in finding.text
+        and "below the nominal 90 %" in finding.text
+        for finding in diagnosis.warnings
     )
-    assert short.who in str(found)
+    assert short.description in str(diagnosis)
 
 
-def test_right_intervals_are_seldom_accused() -> None:
-    accused = 0
+def test_diagnose_correct_intervals_rarely_warns() -> None:
+    with_warning = 0
     for seed in range(20):
         data, label = blocks(seed=seed)
         half = 1.645 * np.where(label == 0, 4, 1)
-        found = diagnose(data, Intervals(0 * half, -half, half, 0.9))
-        accused += bool(found.warnings)
-    assert accused <= 4  # two tests at 5 % each
+        diagnosis = diagnose(data, Intervals(0 * half, -half, half, 0.9))
+        with_warning += bool(diagnosis.warnings)
+    assert with_warning <= 4  # two tests at 5 % each
 
 
-def test_overall_coverage_and_sides_by_hand() -> None:
+def test_diagnose_counts_coverage_and_misses_by_hand() -> None:
     data, _ = blocks()
     data.y = torch.arange(600, dtype=torch.float64)
     intervals = Intervals(data.y.numpy(), data.y.numpy() - 1, data.y.numpy() + 1, 0.9)
-    judged = np.flatnonzero(data.test_mask.numpy())
+    held_out = np.flatnonzero(data.test_mask.numpy())
     lower = intervals.lower.copy()
     upper = intervals.upper.copy()
-    upper[judged[:20]] = lower[judged[:20]] = -5.0  # 20 targets above their interval
-    found = diagnose(data, Intervals(data.y.numpy(), lower, upper, 0.9))
-    assert found.coverage is not None
-    assert (found.coverage.nodes, found.coverage.covered) == (300, 280)
-    assert (found.below, found.above) == (0, 20)
-    assert any("mostly higher" in finding.text for finding in found.findings)
+    upper[held_out[:20]] = lower[held_out[:20]] = -5.0  # 20 targets above their interval
+    diagnosis = diagnose(data, Intervals(data.y.numpy(), lower, upper, 0.9))
+    assert diagnosis.coverage is not None
+    assert (diagnosis.coverage.nodes, diagnosis.coverage.covered) == (300, 280)
+    assert (diagnosis.below, diagnosis.above) == (0, 20)
+    assert any("mostly too high" in finding.text for finding in diagnosis.findings)
 
 
-def test_the_calibration_curve_has_every_level_once() -> None:
+def test_diagnose_levels_has_every_level_once() -> None:
     data, _ = blocks()
     wide = {level: same_width(data, half, level) for level, half in ((0.5, 1), (0.8, 2), (0.9, 3))}
-    found = diagnose(data, wide[0.8], [wide[0.9], wide[0.5], wide[0.8]])
-    assert [one.level for one in found.levels] == [0.5, 0.8, 0.9]
+    diagnosis = diagnose(data, wide[0.8], [wide[0.9], wide[0.5], wide[0.8]])
+    assert [one.level for one in diagnosis.levels] == [0.5, 0.8, 0.9]
     y = data.y.numpy()[data.test_mask.numpy()]
-    assert [one.share for one in found.levels] == [(np.abs(y) <= half).mean() for half in (1, 2, 3)]
+    assert [one.share for one in diagnosis.levels] == [
+        (np.abs(y) <= half).mean() for half in (1, 2, 3)
+    ]
 
 
-def test_widths_that_tell_nothing_are_said_to() -> None:
+def test_diagnose_uninformative_widths_are_a_note() -> None:
     data, label = blocks()
     flat = diagnose(data, same_width(data, 3.0))
     assert any("equally wide" in finding.text for finding in flat.findings)
-    telling = 1.645 * np.where(label == 0, 4.0, 1.0)
-    good = diagnose(data, Intervals(0 * telling, -telling, telling, 0.9))
+    fitting = 1.645 * np.where(label == 0, 4.0, 1.0)
+    good = diagnose(data, Intervals(0 * fitting, -fitting, fitting, 0.9))
     assert any("go with larger errors" in finding.text for finding in good.findings)
     first, last = good.errors[0], good.errors[-1]
     assert first.width < last.width
     assert first.error < last.error
-    wrong = diagnose(data, Intervals(0 * telling, telling - 8, 8 - telling, 0.9))
-    assert any("hardly tell" in finding.text for finding in wrong.findings)
+    wrong = diagnose(data, Intervals(0 * fitting, fitting - 8, 8 - fitting, 0.9))
+    assert any("say little about" in finding.text for finding in wrong.findings)
 
 
-def test_diagnose_prefit_widths_equal_up_to_rounding_say_nothing_of_errors() -> None:
+def test_diagnose_prefit_widths_equal_up_to_rounding_are_called_equal() -> None:
     data, _ = blocks()
 
     def net(x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
@@ -113,14 +115,14 @@ def test_diagnose_prefit_widths_equal_up_to_rounding_say_nothing_of_errors() -> 
 
     model = Conformal.prefit(net, data, ~data.test_mask, score="absolute")
     assert len(np.unique(model.predict_interval(data).width)) > 1
-    found = model.diagnose(data)
-    (width,) = [one for one in found.findings if one.kind == "width"]
+    diagnosis = model.diagnose(data)
+    (width,) = [one for one in diagnosis.findings if one.kind == "width"]
     assert (width.severity, "equally wide" in width.text) == ("note", True)
-    assert "width" not in [division.name for division in found.divisions]
+    assert "width" not in [division.name for division in diagnosis.divisions]
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 5])
-def test_diagnose_a_few_held_out_nodes_are_nothing_good(nodes: int) -> None:
+def test_diagnose_few_held_out_nodes_gives_notes_only(nodes: int) -> None:
     data, _ = blocks()
     data.test_mask[data.test_mask.nonzero()[nodes:]] = False
     others = [same_width(data, 1.0, 0.5)]
@@ -130,39 +132,38 @@ def test_diagnose_a_few_held_out_nodes_are_nothing_good(nodes: int) -> None:
         Intervals(0 * widths, -widths, widths, 0.9),
         same_width(data, 1e-9),
     ):
-        found = diagnose(data, intervals, others)
-        assert {one.severity for one in found.findings} == {"note"}, str(found)
+        diagnosis = diagnose(data, intervals, others)
+        assert {one.severity for one in diagnosis.findings} == {"note"}, str(diagnosis)
 
 
 def test_diagnose_few_unlabelled_nodes_cannot_be_compared() -> None:
     data, _ = blocks()
     data.y[(~data.test_mask).nonzero()[:3]] = torch.nan
-    (found,) = [
-        one for one in diagnose(data, same_width(data, 3.0)).findings if one.kind == "shift"
-    ]
-    assert found.severity == "note"
-    assert "the 3 unlabelled look like the 597 labelled ones" in found.text
+    findings = diagnose(data, same_width(data, 3.0)).findings
+    (shift,) = [finding for finding in findings if finding.kind == "shift"]
+    assert shift.severity == "note"
+    assert "the 3 unlabelled nodes are like the 597 labelled ones" in shift.text
 
 
-def test_diagnose_one_bound_is_called_a_bound() -> None:
+def test_diagnose_one_sided_mentions_bounds_only() -> None:
     data, _ = blocks()
     infinite = np.full(600, np.inf)
     for intervals, bound in (
         (Intervals(np.zeros(600), -infinite, np.full(600, 2.0), 0.9), "upper bound"),
         (Intervals(np.zeros(600), np.full(600, -2.0), infinite, 0.9), "lower bound"),
     ):
-        found = diagnose(data, intervals)
-        assert bound in str(found)
-        assert "interval" not in str(found)
+        diagnosis = diagnose(data, intervals)
+        assert bound in str(diagnosis)
+        assert "interval" not in str(diagnosis)
 
 
-def test_a_column_of_the_users() -> None:
+def test_diagnose_by_mapping_or_names_groups_by_column() -> None:
     data, label = blocks()
     region = np.array(["north", "south", "east", "west"])[label]
-    found = diagnose(data, same_width(data, 1.645), by={"region": region})
-    (division,) = [division for division in found.divisions if division.name == "region"]
+    diagnosis = diagnose(data, same_width(data, 1.645), by={"region": region})
+    (division,) = [division for division in diagnosis.divisions if division.name == "region"]
     assert [group.label for group in division.groups if group.below] == ["north"]
-    assert any("nodes with region = north" in finding.text for finding in found.warnings)
+    assert any("nodes with region = north" in finding.text for finding in diagnosis.warnings)
     by_name = diagnose(data, same_width(data, 1.645), by=["a"])
     assert len(by_name.divisions[-1].groups) == 5
     with pytest.raises(SettingError, match=r"'missing'.*it has 'a', 'b'"):
@@ -171,17 +172,17 @@ def test_a_column_of_the_users() -> None:
         diagnose(data, same_width(data, 1.0), by="a")
 
 
-def test_categories_of_a_table_are_looked_at_unasked() -> None:
+def test_diagnose_categorical_columns_are_always_included() -> None:
     rng = np.random.default_rng(0)
     kinds, y = rng.choice(["road", "rail"], 200), rng.normal(size=200)
     frame = pd.DataFrame({"id": range(200), "kind": kinds, "y": y})
     data = split_nodes(from_frames(frame, None, target="y"))
-    found = diagnose(data, same_width(data, 2.0))
-    (division,) = [division for division in found.divisions if division.name == "kind"]
+    diagnosis = diagnose(data, same_width(data, 2.0))
+    (division,) = [division for division in diagnosis.divisions if division.name == "kind"]
     assert [group.label for group in division.groups] == ["rail", "road"]
 
 
-def test_diagnose_divides_csr_features_as_it_divides_dense_ones() -> None:
+def test_diagnose_csr_features_gives_the_groups_of_dense_ones() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
         {
@@ -199,53 +200,53 @@ def test_diagnose_divides_csr_features_as_it_divides_dense_ones() -> None:
     assert a.divisions == b.divisions
 
 
-def test_no_held_out_nodes_is_said_not_raised() -> None:
+def test_diagnose_without_held_out_nodes_gives_a_note() -> None:
     data, _ = blocks()
     data.test_mask = None
-    found = diagnose(data, same_width(data, 1.0))
-    assert found.coverage is None
-    assert found.divisions == []
-    assert "nothing is known of the coverage" in str(found)
+    diagnosis = diagnose(data, same_width(data, 1.0))
+    assert diagnosis.coverage is None
+    assert diagnosis.divisions == []
+    assert "the coverage on new nodes is unknown" in str(diagnosis)
 
 
-def test_too_few_nodes_to_calibrate_with() -> None:
+def test_diagnose_too_few_calibration_nodes_is_a_warning() -> None:
     data, _ = blocks()
-    found = diagnose(data, same_width(data, 5.0), calibration_nodes=5)
-    assert any("too few to calibrate" in finding.text for finding in found.warnings)
+    diagnosis = diagnose(data, same_width(data, 5.0), calibration_nodes=5)
+    assert any("too few to calibrate" in finding.text for finding in diagnosis.warnings)
 
 
-def test_intervals_of_other_nodes_are_refused() -> None:
+def test_diagnose_intervals_of_some_nodes_raises() -> None:
     data, _ = blocks()
     with pytest.raises(ArrayError, match="all 600 nodes"):
         diagnose(data, same_width(data, 1.0).select(slice(10)))
 
 
-def test_it_can_be_written_as_json_and_shown_in_a_notebook() -> None:
+def test_diagnosis_to_dict_and_repr_html_have_all_findings() -> None:
     data, _ = blocks()
     infinite = np.full(600, np.inf)
-    found = diagnose(data, Intervals(np.zeros(600), -infinite, infinite, 0.9))
-    again = json.loads(json.dumps(json_safe(found.to_dict()), allow_nan=False))
+    diagnosis = diagnose(data, Intervals(np.zeros(600), -infinite, infinite, 0.9))
+    again = json.loads(json.dumps(json_safe(diagnosis.to_dict()), allow_nan=False))
     assert again["coverage"]["share"] == 1.0
-    assert found._repr_html_().count("<li>") == len(found.findings)
+    assert diagnosis._repr_html_().count("<li>") == len(diagnosis.findings)
 
 
 @pytest.mark.parametrize("name", ["qpignn", "evidential"])
-def test_a_method_judges_itself(name: str) -> None:
+def test_method_diagnose_equals_its_predictions(name: str) -> None:
     data, _ = blocks(size=40)
     levels = [0.5, 0.9]
     model = make_method(name, confidence_level=levels, epochs=5).fit(data)
-    found = model.diagnose(data)
-    assert isinstance(found, Diagnosis)
-    shown = [one.level for one in found.levels]
+    diagnosis = model.diagnose(data)
+    assert isinstance(diagnosis, Diagnosis)
+    shown = [one.level for one in diagnosis.levels]
     assert shown == (
         sorted({*levels, *(i / 10 for i in range(1, 10))}) if model.any_level else levels
     )
-    assert found.coverage is not None
+    assert diagnosis.coverage is not None
     hits = model.predict_interval(data, data.test_mask).covers(data.y[data.test_mask])
-    assert found.coverage.share == hits.mean()
+    assert diagnosis.coverage.share == hits.mean()
 
 
-def test_free_levels_leave_the_wanted_intervals_alone() -> None:
+def test_free_levels_keep_the_fitted_intervals() -> None:
     data, _ = blocks(size=40)
     one = QpiGNN(0.9, epochs=10)
     several = QpiGNN([*one.free_levels(), 0.9], epochs=10).fit(data)
@@ -257,44 +258,44 @@ def test_free_levels_leave_the_wanted_intervals_alone() -> None:
 
 
 @pytest.mark.parametrize("name", ["{k}", "{}", "%s", "a=b", "speed {km/h}"])
-def test_names_with_braces_are_only_names(name: str) -> None:
+def test_diagnose_names_with_braces_are_kept(name: str) -> None:
     data, label = blocks()
-    words = np.array([f"{{{i}}}" for i in label])
-    found = diagnose(data, same_width(data, 1.645), by={name: words})
-    assert f"coverage on nodes with {name} = {{0}} is" in str(found)
+    categories = np.array([f"{{{i}}}" for i in label])
+    diagnosis = diagnose(data, same_width(data, 1.645), by={name: categories})
+    assert f"coverage for nodes with {name} = {{0}} is" in str(diagnosis)
 
 
-def test_the_target_is_no_group() -> None:
+def test_diagnose_by_target_raises() -> None:
     data, _ = blocks()
     with pytest.raises(SettingError, match="got the target itself as 'noise'"):
         diagnose(data, same_width(data, 1.645), by={"noise": data.y.numpy()})
 
 
-def test_columns_of_another_length_are_named() -> None:
+def test_diagnose_by_column_of_wrong_length_raises() -> None:
     data, _ = blocks()
     with pytest.raises(ArrayError, match=r"for 'r' \(600\), got 10"):
         diagnose(data, same_width(data, 1.0), by={"r": ["a"] * 10})
-    found = diagnose(data, same_width(data, 1.0), by={"r": ["a", np.nan] * 300})
-    assert [group.label for group in found.divisions[-1].groups] == ["a", "blank"]
+    diagnosis = diagnose(data, same_width(data, 1.0), by={"r": ["a", np.nan] * 300})
+    assert [group.label for group in diagnosis.divisions[-1].groups] == ["a", "blank"]
 
 
-def test_infinite_intervals_are_no_comfort() -> None:
+def test_diagnose_infinite_intervals_is_a_warning() -> None:
     data, _ = blocks()
     infinite = np.full(600, np.inf)
-    found = diagnose(data, Intervals(np.zeros(600), -infinite, infinite, 0.9))
-    assert found.unbounded == 600
-    assert any("600 of 600 intervals have no end" in one.text for one in found.warnings)
-    assert found.errors == []
+    diagnosis = diagnose(data, Intervals(np.zeros(600), -infinite, infinite, 0.9))
+    assert diagnosis.unbounded == 600
+    assert any("600 of 600 intervals are infinite" in one.text for one in diagnosis.warnings)
+    assert diagnosis.errors == []
 
 
-def test_one_bound_is_judged_as_one() -> None:
+def test_diagnose_one_sided_has_bounds_and_no_widths() -> None:
     data, _ = blocks()
     infinite = np.full(600, np.inf)
-    found = diagnose(data, Intervals(np.zeros(600), -infinite, np.full(600, 2.0), 0.9))
-    assert (found.side, found.unbounded, found.below) == ("upper", 0, 0)
-    assert found.above > 0
-    assert not any(one.kind in ("misses", "unbounded", "width") for one in found.findings)
-    groups = [group for division in found.divisions for group in division.groups]
+    diagnosis = diagnose(data, Intervals(np.zeros(600), -infinite, np.full(600, 2.0), 0.9))
+    assert (diagnosis.side, diagnosis.unbounded, diagnosis.below) == ("upper", 0, 0)
+    assert diagnosis.above > 0
+    assert not any(one.kind in ("misses", "unbounded", "width") for one in diagnosis.findings)
+    groups = [group for division in diagnosis.divisions for group in division.groups]
     assert {(group.width, group.bound) for group in groups} == {(None, 2.0)}
 
 
@@ -303,46 +304,50 @@ def test_diagnose_bound_cut_at_a_limit_has_no_widths() -> None:
     data, _ = blocks()
     value = np.linspace(0, 1, 600)
     cut = Intervals(value, np.full(600, -9.0), value + 30, 0.9, side="upper")
-    found = diagnose(data, cut)
-    assert (found.side, found.errors) == ("upper", [])
-    assert "width" not in [division.name for division in found.divisions]
-    assert "width" not in str(found)
-    assert "the bounds are higher than needed" in str(found)
+    diagnosis = diagnose(data, cut)
+    assert (diagnosis.side, diagnosis.errors) == ("upper", [])
+    assert "width" not in [division.name for division in diagnosis.divisions]
+    assert "width" not in str(diagnosis)
+    assert "the bounds are higher than necessary" in str(diagnosis)
 
 
 def test_diagnose_one_sided_counts_nodes_without_their_bound() -> None:
     data, _ = blocks()
     upper = np.where(np.arange(600) < 7, np.inf, 2.0)
-    found = diagnose(data, Intervals(np.zeros(600), np.full(600, -np.inf), upper, 0.9))
-    assert found.unbounded == 7
-    assert any("7 of 600 nodes have no upper bound" in one.text for one in found.warnings)
+    diagnosis = diagnose(data, Intervals(np.zeros(600), np.full(600, -np.inf), upper, 0.9))
+    assert diagnosis.unbounded == 7
+    assert any(
+        "7 of 600 nodes have no finite upper bound" in one.text for one in diagnosis.warnings
+    )
 
 
-def test_too_few_to_tell_is_not_good() -> None:
+def test_diagnose_too_few_nodes_is_not_good() -> None:
     data, _ = blocks()
     data.test_mask[data.test_mask.nonzero()[12:]] = False
-    found = diagnose(data, same_width(data, 6.0))
-    assert not [one for one in found.findings if one.kind == "coverage" and one.severity == "good"]
-    assert "too few nodes to tell" in str(found)
+    diagnosis = diagnose(data, same_width(data, 6.0))
+    assert not [
+        one for one in diagnosis.findings if one.kind == "coverage" and one.severity == "good"
+    ]
+    assert "too few nodes to tell" in str(diagnosis)
 
 
-def test_large_targets_have_groups_that_can_be_told_apart() -> None:
+def test_diagnose_large_targets_have_distinct_group_labels() -> None:
     data, _ = blocks()
     value = 1.7e9 + np.arange(600.0)
-    found = diagnose(data, Intervals(value, value - 1, value + 1, 0.9))
-    (division,) = [one for one in found.divisions if one.name == "prediction"]
+    diagnosis = diagnose(data, Intervals(value, value - 1, value + 1, 0.9))
+    (division,) = [one for one in diagnosis.divisions if one.name == "prediction"]
     assert len({group.label for group in division.groups}) == 5
     assert division.groups[0].label.startswith("1,700,000,0")
 
 
-def test_only_what_calibrates_is_said_to() -> None:
+def test_calibrated_on_is_none_without_calibration() -> None:
     data, _ = blocks(size=40)
     for name, wanted in (("conformal:sqr", 20), ("mc_dropout", None), ("qpignn", 80)):
         model = make_method(name, epochs=2).fit(data)
         assert model.fitted_.calibrated_on == wanted, name
 
 
-def test_a_name_of_its_own_for_every_node_is_no_group() -> None:
+def test_diagnose_by_unique_values_raises() -> None:
     data, _ = blocks()
     with pytest.raises(SettingError, match="'id' with 600 different ones on 600 nodes"):
         diagnose(data, same_width(data, 1.0), by={"id": [f"n{i}" for i in range(600)]})

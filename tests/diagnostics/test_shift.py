@@ -54,7 +54,7 @@ def hide(data: Data, chance: float | np.ndarray, rng: Rng) -> Data:
 
 
 @pytest.mark.parametrize("make", [graph, chain, cliques, wide])
-def test_label_shift_labels_missing_at_random_seldom_warn(make: Callable[[Rng], Data]) -> None:
+def test_label_shift_labels_missing_at_random_rarely_warns(make: Callable[[Rng], Data]) -> None:
     warnings = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
@@ -64,24 +64,24 @@ def test_label_shift_labels_missing_at_random_seldom_warn(make: Callable[[Rng], 
     assert warnings <= 4  # more have a chance of 0.1 % at the nominal rate of 2 %
 
 
-def test_label_shift_labels_on_one_kind_of_node_are_found_and_named() -> None:
+def test_label_shift_labels_on_one_kind_of_node_are_detected_and_named() -> None:
     data = graph(np.random.default_rng(0))
     data.y[data.x[:, 1] > 0.3] = torch.nan
     shift = label_shift(data)
     assert shift is not None
-    assert shift.found
+    assert shift.notable
     assert shift.auc > 0.95
     assert shift.columns[0][0] == "rent"
     assert shift.compared == int((data.x[:, 1] > 0.3).sum())
     assert shift.reference + shift.compared == 400
 
 
-def test_label_shift_labels_in_one_half_of_a_chain_are_found() -> None:
+def test_label_shift_labels_in_one_half_of_a_chain_are_detected() -> None:
     data = chain(np.random.default_rng(0))
     data.y[200:] = torch.nan
     shift = label_shift(data)
     assert shift is not None
-    assert shift.found
+    assert shift.notable
     assert shift.columns[0] == ("place in the graph", pytest.approx(1, abs=0.1))
 
 
@@ -94,12 +94,12 @@ def test_label_shift_a_community_without_labels_is_named_after_its_hub() -> None
     hide(data, np.where(np.arange(400) < 100, 0.9, 0.3), rng)
     shift = label_shift(data)
     assert shift is not None
-    assert shift.found
+    assert shift.notable
     around = [name for name, _ in shift.columns if name.startswith("community around n")]
     assert int(around[0].removeprefix("community around n")) < 100
 
 
-def test_label_shift_hubs_without_labels_are_found_by_degree() -> None:
+def test_label_shift_hubs_without_labels_are_detected_by_degree() -> None:
     rng = np.random.default_rng(0)
     data = graph(rng)
     ends = np.stack([rng.integers(0, 400, 2000), (400 * rng.random(2000) ** 3).astype(int)])
@@ -108,11 +108,11 @@ def test_label_shift_hubs_without_labels_are_found_by_degree() -> None:
     hide(data, np.where(degree > np.median(degree), 0.7, 0.3), rng)
     shift = label_shift(data)
     assert shift is not None
-    assert shift.found
+    assert shift.notable
     assert "degree" in [name for name, _ in shift.columns]
 
 
-def test_label_shift_neighbours_features_are_looked_at() -> None:
+def test_label_shift_uses_neighbours_features() -> None:
     rng = np.random.default_rng(0)
     data = graph(rng)
     source, target = data.edge_index.numpy()
@@ -123,7 +123,7 @@ def test_label_shift_neighbours_features_are_looked_at() -> None:
     assert shift.columns[0][0] == "neighbours' mean of age"
 
 
-def test_label_shift_coordinates_count_where_they_are_known() -> None:
+def test_label_shift_uses_coordinates_if_finite() -> None:
     rng = np.random.default_rng(0)
     data = graph(rng)
     data.pos = torch.from_numpy(rng.uniform(size=(400, 2)))
@@ -135,16 +135,16 @@ def test_label_shift_coordinates_count_where_they_are_known() -> None:
         data.pos = places
         shift = label_shift(data)
         assert shift is not None
-        assert not shift.found
+        assert not shift.notable
 
 
-def test_label_shift_word_that_unlabelled_nodes_lack_is_named() -> None:
+def test_label_shift_feature_that_unlabelled_nodes_lack_is_named() -> None:
     rng = np.random.default_rng(0)
     data = graph(rng, 1000)
-    words = torch.from_numpy(rng.random((1000, 500)) < 0.02)
+    features = torch.from_numpy(rng.random((1000, 500)) < 0.02)
     hide(data, 0.5, rng)
-    words[:, 77] = torch.from_numpy(rng.random(1000) < 0.08) & ~torch.isnan(data.y)
-    data.x, data.feature_names = words.float().to_sparse_csr(), None
+    features[:, 77] = torch.from_numpy(rng.random(1000) < 0.08) & ~torch.isnan(data.y)
+    data.x, data.feature_names = features.float().to_sparse_csr(), None
     shift = label_shift(data)
     assert shift is not None
     assert shift.significant
@@ -168,7 +168,7 @@ def test_label_shift_without_edges_compares_features() -> None:
     data.edge_index = torch.empty((2, 0), dtype=torch.long)
     shift = label_shift(hide(data, 0.5, rng))
     assert shift is not None
-    assert not shift.found
+    assert not shift.notable
     data.y[:] = 0.0
     data.y[data.x[:, 0] > 0] = torch.nan
     shift = label_shift(data)
@@ -190,7 +190,7 @@ def test_label_shift_counts_all_nodes_of_a_large_graph() -> None:
     data.x[torch.isnan(data.y), 0] += 0.5
     shift = label_shift(data)
     assert shift is not None
-    assert shift.found
+    assert shift.notable
     assert (shift.reference + shift.compared, shift.compared) == (
         3 * MOST,
         int(torch.isnan(data.y).sum()),
@@ -198,7 +198,7 @@ def test_label_shift_counts_all_nodes_of_a_large_graph() -> None:
     assert label_shift(data) == shift
 
 
-def test_graph_shift_draws_of_one_population_seldom_differ() -> None:
+def test_graph_shift_draws_of_one_population_rarely_differ() -> None:
     warnings = 0
     for seed in range(40):
         rng = np.random.default_rng(seed)
@@ -215,7 +215,7 @@ def test_graph_shift_column_and_degree_that_differ_are_named() -> None:
     second.x[:, 2] += 1
     shift = graph_shift(first, second)
     assert shift is not None
-    assert shift.found
+    assert shift.notable
     assert [name for name, _ in shift.columns] == ["noise"]
     second = graph(rng)
     second.edge_index = second.edge_index[:, ::4]
@@ -232,10 +232,10 @@ def test_graph_shift_compares_labelled_nodes_of_the_fit_with_chosen_ones() -> No
     shift = graph_shift(first, second, chosen)
     assert shift is not None
     assert (shift.reference, shift.compared) == (int((first.x[:, 0] <= 0).sum()), int(chosen.sum()))
-    assert not shift.found
-    everyone = graph_shift(first, second)
-    assert everyone is not None
-    assert everyone.columns[0][0] == "age"
+    assert not shift.notable
+    all_nodes = graph_shift(first, second)
+    assert all_nodes is not None
+    assert all_nodes.columns[0][0] == "age"
 
 
 def test_graph_shift_sparse_and_dense_features_can_be_compared() -> None:

@@ -23,9 +23,9 @@ def test_distinct_widths_equal_up_to_rounding_become_equal(size: float) -> None:
 def test_distinct_widths_two_groups_stay_two() -> None:
     rng = np.random.default_rng(0)
     group = rng.random(500) < 0.3
-    found = distinct_widths(around(100 * rng.normal(size=500), np.where(group, 1.0, 1.001)))
-    assert len(np.unique(found)) == 2
-    assert len(np.unique(found[group])) == 1
+    widths = distinct_widths(around(100 * rng.normal(size=500), np.where(group, 1.0, 1.001)))
+    assert len(np.unique(widths)) == 2
+    assert len(np.unique(widths[group])) == 1
 
 
 def test_distinct_widths_that_differ_stay_as_they_are() -> None:
@@ -48,11 +48,13 @@ def test_error_bins_by_hand() -> None:
 
 
 def test_rank_correlation_by_hand() -> None:
-    found = rank_correlation(np.arange(5.0), np.array([1.0, 0.0, 2.0, 4.0, 3.0]))
-    assert found.value == pytest.approx(1 - 6 * 4 / (5 * 24))  # 1 − 6·Σd² / (n·(n² − 1))
+    correlation = rank_correlation(np.arange(5.0), np.array([1.0, 0.0, 2.0, 4.0, 3.0]))
+    assert correlation.value == pytest.approx(1 - 6 * 4 / (5 * 24))  # 1 − 6·Σd² / (n·(n² − 1))
     deviation = np.sqrt((1 + 0.8**2 / 2) / 2)
-    assert found.high == pytest.approx(np.tanh(np.arctanh(0.8) + 1.6449 * deviation), abs=1e-4)
-    assert found.nodes == 5
+    assert correlation.high == pytest.approx(
+        np.tanh(np.arctanh(0.8) + 1.6449 * deviation), abs=1e-4
+    )
+    assert correlation.nodes == 5
 
 
 @pytest.mark.parametrize("rounding", [0.0, 1e-15])

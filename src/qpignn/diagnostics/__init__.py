@@ -1,1 +1,1 @@
-"""Whether intervals can be trusted, and where not."""
+"""Diagnosis of prediction intervals: coverage, groups, widths and distribution shift."""

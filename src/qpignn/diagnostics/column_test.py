@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 
 from qpignn.diagnostics.coverage import Mask
 from qpignn.intervals import Floats
@@ -20,9 +21,9 @@ Singles = npt.NDArray[np.float32]
 Whole = npt.NDArray[np.int64]
 
 RELABELLINGS = 499
-SELDOM = 0.05  # of a sparse column with a smaller share of nonzeros only these are looked at
-NONZEROS = 10  # a sparse column with fewer nonzeros is left out
-CHUNK = 256  # columns that are ranked at a time
+SPARSE_SHARE = 0.05  # columns with a smaller share of nonzeros are tested by their nonzeros only
+NONZEROS = 10  # sparse columns with fewer nonzeros are not tested
+CHUNK = 256  # columns ranked at a time
 
 
 def column_test(
@@ -32,8 +33,8 @@ def column_test(
 
     Args:
         table: (rows, columns), an array or a SciPy CSC matrix.
-        is_compared: (rows,), which of the two sets each row belongs to.
-        blocks: subsets of the rows on which columns are to be chosen.
+        is_compared: (rows,), True for rows of the compared set, False for the reference set.
+        blocks: masks of the rows on which columns are selected.
         rng: draws the relabellings.
 
     Returns:
@@ -43,11 +44,11 @@ def column_test(
     contrasts = _contrasts(is_compared, blocks, rng)
     observed, columns = 1 + len(blocks), table.shape[1]
     statistics, largest = np.zeros((observed, columns)), np.zeros(RELABELLINGS)
-    nonzeros = np.diff(table.indptr) if hasattr(table, "indptr") else np.full(columns, np.inf)
-    seldom = nonzeros < SELDOM * table.shape[0]
+    nonzeros = np.diff(table.indptr) if sp.issparse(table) else np.full(columns, np.inf)
+    is_sparse = nonzeros < SPARSE_SHARE * table.shape[0]
     for chosen, z_statistics in (
-        (np.flatnonzero(~seldom), _rank_statistics),
-        (np.flatnonzero(seldom & (nonzeros >= NONZEROS)), _nonzero_statistics),
+        (np.flatnonzero(~is_sparse), _rank_statistics),
+        (np.flatnonzero(is_sparse & (nonzeros >= NONZEROS)), _nonzero_statistics),
     ):
         for start in range(0, len(chosen), CHUNK):
             part = chosen[start : start + CHUNK]
@@ -62,6 +63,10 @@ def adjusted_p_values(statistic: Floats, largest: Floats) -> Floats:
 
     p = (1 + number of relabellings whose largest statistic is at least the column's) /
     (1 + number of relabellings)
+
+    Args:
+        statistic: (columns,), each column's statistic.
+        largest: (relabellings,), the largest statistic of each relabelling.
     """
     above = len(largest) - np.searchsorted(np.sort(largest), statistic)
     adjusted: Floats = (1 + above) / (1 + len(largest))
@@ -100,14 +105,23 @@ def _nonzero_statistics(part: Any, contrasts: Singles) -> Singles:
 
 
 def dense_columns(table: Any, columns: Any = slice(None)) -> Floats:
-    """Return some columns of an array or a SciPy sparse matrix as an array."""
+    """Return columns of an array or a SciPy sparse matrix as an array.
+
+    Args:
+        table: (rows, columns), an array or a SciPy sparse matrix.
+        columns: index of the columns; default all.
+    """
     chosen = table[:, columns]
-    dense: Floats = chosen.toarray() if hasattr(chosen, "toarray") else chosen
+    dense: Floats = chosen.toarray() if sp.issparse(chosen) else chosen
     return dense
 
 
 def standard_ranks(table: Floats) -> Singles:
-    """Return the mid-ranks of each column with mean 0 and variance 1: (columns, rows)."""
+    """Return the mid-ranks of each column, scaled to mean 0 and variance 1: (columns, rows).
+
+    Args:
+        table: (rows, columns).
+    """
     from scipy.stats import rankdata
 
     values = np.ascontiguousarray(table.T)
@@ -123,7 +137,11 @@ def standard_ranks(table: Floats) -> Singles:
 
 
 def standardised(rows: Singles) -> Singles:
-    """Return rows of mean 0 and variance 1; constant rows become 0."""
+    """Return rows scaled to mean 0 and variance 1; constant rows become 0.
+
+    Args:
+        rows: (rows, values).
+    """
     centred = rows - rows.mean(axis=1, keepdims=True)
     deviation = centred.std(axis=1, keepdims=True)
     scaled: Singles = centred / np.where(deviation > 1e-4, deviation, np.float32(np.inf))

@@ -1,14 +1,16 @@
-"""Coverage as a count: error bars, groups of nodes, and which of them fall short.
+"""Coverage of held-out nodes: error bars, groups of nodes, and groups with low coverage.
 
-Error bars are 95 % Wilson intervals. A group is called out only where an exact binomial test says
-that so few hits would be rare if the wanted coverage held, after Holm's correction for the number
-of groups of at least ten nodes. All of them take the nodes as independent.
+Error bars are 95 % Wilson intervals. A group is flagged if an exact binomial test rejects the
+nominal coverage at 5 %, after Holm's correction for the number of groups of at least ten nodes.
+Both assume independent nodes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,24 +19,33 @@ from qpignn.diagnostics.grouping import FEWEST, Grouping
 from qpignn.intervals import Floats
 
 Mask = npt.NDArray[np.bool_]
-RARE = 0.05  # chance below which a deviation is called one
-SMALL = 0.03  # a shortfall up to here is nothing to act on
-LARGE = 0.2  # a shortfall that a group must be able to show before it counts as checked
+SIGNIFICANCE = 0.05  # p-value below which coverage differs from the nominal level
+SMALL = 0.03  # shortfalls up to this size need no action
+LARGE = 0.2  # shortfall that the test of a group must be able to detect
 
 
 def percent(share: float, digits: int | None = None) -> str:
-    """Show a share as per cents, with so many digits after the point, or as many as it has."""
+    """Return a share as a percentage, such as ``"97.5 %"``.
+
+    Args:
+        share: the share, 0 to 1.
+        digits: digits after the decimal point; by default as many as the number has.
+    """
     return f"{100 * share:g} %" if digits is None else f"{100 * share:.{digits}f} %"
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How many of some nodes are covered, and what that says.
+    """Number of covered nodes with its error bar and binomial tests of the nominal level.
 
     Attributes:
-        share: covered over nodes.
-        low, high: its 95 % interval (Wilson).
-        too_few, too_many: chance of so few, or so many, hits if the wanted level held exactly.
+        level: the nominal coverage.
+        nodes: number of nodes.
+        covered: number of covered nodes.
+        share: covered / nodes.
+        low, high: 95 % confidence interval of the share (Wilson).
+        too_few, too_many: one-sided p-values: probability of at most, or at least, this many
+            covered nodes if the true coverage equals the level.
     """
 
     level: float
@@ -48,12 +59,12 @@ class Coverage:
 
     @property
     def margin(self) -> float:
-        """How far the true coverage may be from the share: to the further end of the error bar."""
+        """Distance from the share to the further end of its error bar."""
         return max(self.share - self.low, self.high - self.share)
 
     @property
     def short(self) -> bool:
-        """Whether the coverage is short of the wanted one by more than a little."""
+        """Whether the share is more than 3 percentage points below the nominal level."""
         return self.share < self.level - SMALL
 
     def __str__(self) -> str:
@@ -62,7 +73,15 @@ class Coverage:
 
 
 def count_coverage(hits: Mask, level: float) -> Coverage:
-    """Count covered nodes."""
+    """Count covered nodes and test the count against the nominal level.
+
+    Args:
+        hits: (nodes,), whether each node is covered.
+        level: the nominal coverage.
+
+    Returns:
+        The share with its error bar and p-values.
+    """
     from scipy.stats import binom, binomtest
 
     nodes, covered = len(hits), int(hits.sum())
@@ -79,22 +98,39 @@ def count_coverage(hits: Mask, level: float) -> Coverage:
     )
 
 
+class RenamedFields:
+    """Base class of results whose fields have new names: old names still work, with a warning."""
+
+    _renamed: ClassVar[Mapping[str, str]] = {}
+
+    if not TYPE_CHECKING:  # unknown attributes stay errors for type checkers
+
+        def __getattr__(self, name: str) -> Any:
+            if name not in self._renamed:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            message = f"{name} is deprecated, use {self._renamed[name]}"
+            warnings.warn(message, DeprecationWarning, stacklevel=2)
+            return getattr(self, self._renamed[name])
+
+
 @dataclass(frozen=True)
-class Group:
-    """Some nodes, how many of them are covered, and their mean width or bound.
+class Group(RenamedFields):
+    """Coverage and mean width, or mean bound, of a group of nodes.
 
     Attributes:
-        label: of the group, within its division.
-        who: names the nodes in a sentence.
-        coverage: of the group's held-out nodes.
-        width: their mean width; None for a one-sided result.
+        label: name of the group within its division.
+        description: the group's nodes as a phrase, such as "nodes with degree 3".
+        coverage: coverage of the group's held-out nodes.
+        width: their mean width; None for one-sided intervals.
         bound: their mean bound; None for intervals with two bounds.
-        below: whether they are at least ten nodes whose coverage is short of the wanted one beyond
-            chance, all groups considered, and by enough to matter.
+        below: whether the coverage is significantly below the nominal level (at least ten nodes,
+            Holm's correction over all groups) and by more than 3 percentage points.
     """
 
+    _renamed: ClassVar[Mapping[str, str]] = {"who": "description"}
+
     label: str
-    who: str
+    description: str
     coverage: Coverage
     width: float | None
     bound: float | None
@@ -103,7 +139,13 @@ class Group:
 
 @dataclass(frozen=True)
 class Division:
-    """The groups of one division of the nodes; ``column`` tells whether by the user's own."""
+    """Coverage by group for one grouping of the nodes.
+
+    Attributes:
+        name: the quantity or column that defines the groups.
+        column: whether that is a column of the user's table.
+        groups: the groups, in the order in which they are shown.
+    """
 
     name: str
     column: bool
@@ -111,37 +153,41 @@ class Division:
 
     @property
     def worst(self) -> Group:
-        """The group furthest below the wanted coverage, measured in what chance would do."""
+        """The group with the smallest p-value for coverage below the nominal level."""
         return min(self.groups, key=lambda group: group.coverage.too_few)
 
 
-def divide(
+def coverage_by_group(
     groupings: Sequence[Grouping],
     hits: Mask,
     width: Floats | None,
-    judged: Mask,
+    held_out: Mask,
     level: float,
     *,
     bound: Floats | None = None,
 ) -> list[Division]:
-    """Count the coverage of every group; divisions into one group only are left out.
+    """Compute the coverage of every group; groupings with a single group are left out.
 
     Args:
-        groupings: of all nodes.
-        hits: which of all nodes are covered; those of ``judged`` ones count.
-        width: of all nodes; None for a one-sided result.
-        judged: the held-out nodes.
-        level: the wanted coverage.
-        bound: of all nodes, for a one-sided result.
+        groupings: groupings of all nodes.
+        hits: (nodes,), whether each node is covered.
+        width: (nodes,), widths; None for one-sided intervals.
+        held_out: (nodes,), mask of the held-out nodes: only these are counted.
+        level: the nominal coverage.
+        bound: (nodes,), the bounds of one-sided intervals.
+
+    Returns:
+        One division per grouping.
     """
     kept = [grouping for grouping in groupings if len(grouping.labels) > 1]
-    insides = [
-        [judged & (grouping.member == i) for i in range(len(grouping.labels))] for grouping in kept
+    masks = [
+        [held_out & (grouping.member == i) for i in range(len(grouping.labels))]
+        for grouping in kept
     ]
-    counts = [[count_coverage(hits[nodes], level) for nodes in parts] for parts in insides]
-    every = [found for parts in counts for found in parts]
-    rare = iter(holm([found.too_few for found in every if found.nodes >= FEWEST]))
-    below = iter([found.nodes >= FEWEST and next(rare) and found.short for found in every])
+    coverages = [[count_coverage(hits[mask], level) for mask in row] for row in masks]
+    flat = [coverage for row in coverages for coverage in row]
+    rejected = iter(holm([coverage.too_few for coverage in flat if coverage.nodes >= FEWEST]))
+    below = iter([one.nodes >= FEWEST and next(rejected) and one.short for one in flat])
     return [
         Division(
             grouping.name,
@@ -149,28 +195,28 @@ def divide(
             [
                 Group(
                     label=label,
-                    who=who,
-                    coverage=found,
-                    width=None if width is None else float(width[nodes].mean()),
-                    bound=None if bound is None else float(bound[nodes].mean()),
+                    description=description,
+                    coverage=coverage,
+                    width=None if width is None else float(width[mask].mean()),
+                    bound=None if bound is None else float(bound[mask].mean()),
                     below=next(below),
                 )
-                for label, who, found, nodes in zip(
-                    grouping.labels, grouping.who, parts, inside, strict=True
+                for label, description, coverage, mask in zip(
+                    grouping.labels, grouping.descriptions, row, mask_row, strict=True
                 )
             ],
         )
-        for grouping, parts, inside in zip(kept, counts, insides, strict=True)
+        for grouping, row, mask_row in zip(kept, coverages, masks, strict=True)
     ]
 
 
 def can_show_shortfall(nodes: int, level: float, rate: float) -> bool:
-    """Whether a coverage of 20 points below the wanted level would be called out.
+    """Return whether the test would detect a coverage 20 percentage points below the level.
 
     Args:
-        nodes: how many there are in the group.
-        level: the wanted coverage.
-        rate: of false alarms that the group's test is allowed.
+        nodes: number of nodes in the group.
+        level: the nominal coverage.
+        rate: significance level of the group's test.
     """
     from scipy.stats import binom
 
@@ -178,11 +224,15 @@ def can_show_shortfall(nodes: int, level: float, rate: float) -> bool:
     return bool(binom.cdf(covered, nodes, level) <= rate)
 
 
-def holm(chances: Sequence[float]) -> list[bool]:
-    """Return which of several chances are rare, allowing for how many were looked at."""
-    rare = [False] * len(chances)
-    for rank, i in enumerate(np.argsort(chances, kind="stable")):
-        if chances[i] > RARE / (len(chances) - rank):
+def holm(p_values: Sequence[float]) -> list[bool]:
+    """Return which hypotheses Holm's step-down procedure rejects at 5 %.
+
+    Args:
+        p_values: one per hypothesis.
+    """
+    rejected = [False] * len(p_values)
+    for rank, i in enumerate(np.argsort(p_values, kind="stable")):
+        if p_values[i] > SIGNIFICANCE / (len(p_values) - rank):
             break
-        rare[i] = True
-    return rare
+        rejected[i] = True
+    return rejected

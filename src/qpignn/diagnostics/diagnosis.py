@@ -1,12 +1,12 @@
-"""Judging the intervals of a graph on its held-out nodes.
+"""Diagnosis of the intervals of a graph on its held-out nodes.
 
-Nodes are divided only by what is known before their target is (degree, prediction, width, a
-column): even perfect intervals miss more often where targets are extreme.
+Nodes are grouped only by quantities that do not depend on their target (degree, prediction, width,
+a column): even perfect intervals miss more often where targets are extreme.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,13 @@ import pandas as pd
 from qpignn.data.graph import check_graph, given_nodes, labelled, test_nodes
 from qpignn.data.matrix import column
 from qpignn.data.structure import Integers, communities, neighbour_gap
-from qpignn.diagnostics.coverage import Coverage, Division, Mask, count_coverage, divide
+from qpignn.diagnostics.coverage import (
+    Coverage,
+    Division,
+    Mask,
+    count_coverage,
+    coverage_by_group,
+)
 from qpignn.diagnostics.findings import (
     Finding,
     by_severity,
@@ -57,19 +63,19 @@ WIDTH_GROUP = "nodes with an interval of width {}"
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What :func:`diagnose` found. Print it for the sentences.
+    """Result of :func:`diagnose`. ``print`` shows the findings.
 
     Attributes:
-        confidence_level: the wanted coverage.
-        coverage: of all held-out nodes; None where there are none.
-        levels: of every level that was looked at, rising: the calibration curve.
+        confidence_level: the nominal coverage.
+        coverage: coverage of all held-out nodes; None if there are none.
+        levels: coverage at every level, in increasing order: the calibration curve.
         divisions: coverage and width by group.
-        side: ``both``, or ``lower`` or ``upper`` where intervals have that bound only.
-        unbounded: intervals of any node without an end they should have.
-        below, above: held-out targets that lie under, and over, their interval.
-        errors: width beside actual error.
-        shift: unlabelled compared with labelled nodes; None where there are too few of either.
-        findings: sentences, the most serious first.
+        side: ``both``, or the only bound of one-sided intervals: ``lower`` or ``upper``.
+        unbounded: number of nodes whose interval lacks a bound that it should have.
+        below, above: number of held-out targets below and above their interval.
+        errors: mean prediction error in bins of width.
+        shift: comparison of unlabelled with labelled nodes; None if there are too few of either.
+        findings: the findings, warnings first.
     """
 
     confidence_level: float
@@ -86,17 +92,18 @@ class Diagnosis:
 
     @property
     def warnings(self) -> list[Finding]:
-        """The findings to act on."""
+        """The findings of severity ``warning``."""
         return [finding for finding in self.findings if finding.severity == "warning"]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain numbers and words."""
+        """Return all fields as dictionaries, lists, numbers and strings."""
         return asdict(self)
 
     def _repr_html_(self) -> str:
         """Show the findings as a list in a notebook."""
         lines = (
-            f"<li><strong>{one.severity}</strong>: {escape(one.text)}</li>" for one in self.findings
+            f"<li><strong>{finding.severity}</strong>: {escape(finding.text)}</li>"
+            for finding in self.findings
         )
         return f"<ul>{''.join(lines)}</ul>"
 
@@ -113,67 +120,76 @@ def diagnose(
     calibration_nodes: int | None = None,
     training_warning: str | None = None,
 ) -> Diagnosis:
-    """Judge the intervals of a whole graph on its held-out nodes (its ``test_mask``).
+    """Assess the intervals of a whole graph on its held-out nodes (its ``test_mask``).
+
+    A fitted method's own ``diagnose`` computes the intervals itself.
 
     Args:
         data: the graph, with its masks and all known targets.
-        intervals: of every node of the graph.
-        others: the same at other levels, for the calibration curve.
-        by: further divisions: names of feature columns, or names with one value a node. Columns
-            of categories are looked at anyway. The target itself is refused: even perfect
-            intervals miss more often where it is extreme.
-        calibration_nodes: how many nodes the intervals were calibrated on, if they were.
-        training_warning: why the model was not trained to its end, if it was not.
+        intervals: intervals of every node of the graph.
+        others: intervals at other levels, for the calibration curve.
+        by: further groupings: names of feature columns, or a mapping from names to one value per
+            node. Categorical columns are always included. The target itself is refused: even
+            perfect intervals miss more often where it is extreme.
+        calibration_nodes: number of calibration nodes; None for methods without calibration.
+        training_warning: why training ended early, if it did.
 
-    A method's own ``diagnose`` gathers the intervals by itself.
+    Returns:
+        Coverage, groups, width and shift, with the findings as sentences.
+
+    Raises:
+        ArrayError: if the intervals are not one per node of the graph.
     """
     data = check_graph(data, need_target=False)
-    for found in (intervals, *others):
-        if not isinstance(found, Intervals):
+    for given_intervals in (intervals, *others):
+        if not isinstance(given_intervals, Intervals):
             raise ArrayError(
-                f"intervals: expected those of predict_interval, got {type(found).__name__}"
+                f"intervals: expected the result of predict_interval, got "
+                f"{type(given_intervals).__name__}"
             )
-        if len(found) != data.x.shape[0]:
+        if len(given_intervals) != data.x.shape[0]:
             raise ArrayError(
                 f"expected intervals of all {data.x.shape[0]:,} nodes of the graph, got "
-                f"{len(found):,}; predict without a mask"
+                f"{len(given_intervals):,}; predict without a mask"
             )
     columns = _columns(data, by)
-    judged, given = test_nodes(data).numpy(), given_nodes(data).numpy()
-    level, known = intervals.confidence_level, int(labelled(data).sum())
-    community = communities(data) if judged.any() else None  # else only where it is needed
+    held_out, given = test_nodes(data).numpy(), given_nodes(data).numpy()
+    level, n_labelled = intervals.confidence_level, int(labelled(data).sum())
+    community = (
+        communities(data) if held_out.any() else None
+    )  # else only if the shift test needs it
     shift = label_shift(data, community=community)
     side, unbounded = intervals.side, _unbounded(intervals)
     findings = [
         *([] if training_warning is None else [Finding("training", "warning", training_warning)]),
-        *shift_findings(shift, known, len(intervals) - known),
+        *shift_findings(shift, n_labelled, len(intervals) - n_labelled),
         *size_findings(calibration_nodes, level),
         *unbounded_findings(unbounded, len(intervals), side),
     ]
-    if not judged.any():
-        text = "no nodes were held out, so nothing is known of the coverage on unseen nodes"
+    if not held_out.any():
+        text = "no nodes were held out, so the coverage on new nodes is unknown"
         findings.append(Finding("coverage", "note", text))
         ordered = by_severity(findings)
         return Diagnosis(level, None, [], [], side, unbounded, 0, 0, [], shift, ordered)
     y = data.y.double().numpy()
     hits, below, above = _hits(intervals, y), y < intervals.lower, y > intervals.upper
-    overall = count_coverage(hits[judged], level)
-    curve = {found.confidence_level: found for found in (*others, intervals)}
-    levels = [count_coverage(_hits(curve[wanted], y)[judged], wanted) for wanted in sorted(curve)]
+    overall = count_coverage(hits[held_out], level)
+    curve = {one.confidence_level: one for one in (*others, intervals)}
+    levels = [count_coverage(_hits(curve[key], y)[held_out], key) for key in sorted(curve)]
     width = distinct_widths(intervals) if side == "both" else None
     groupings = _groupings(
-        data, intervals, judged, given, width=width, community=community, columns=columns
+        data, intervals, held_out, given, width=width, community=community, columns=columns
     )
-    divisions = divide(groupings, hits, width, judged, level, bound=intervals.bound)
-    misses = int(below[judged].sum()), int(above[judged].sum())
-    error = np.abs(y - intervals.prediction)[judged]
-    errors = [] if width is None else error_bins(width[judged], error)
+    divisions = coverage_by_group(groupings, hits, width, held_out, level, bound=intervals.bound)
+    misses = int(below[held_out].sum()), int(above[held_out].sum())
+    error = np.abs(y - intervals.prediction)[held_out]
+    errors = [] if width is None else error_bins(width[held_out], error)
     findings += [
         *overall_findings(overall, side),
         *level_findings(levels, level),
         *group_findings(divisions, level),
         *miss_findings(*misses, side),
-        *([] if width is None else _width_findings(width[judged], error)),
+        *([] if width is None else _width_findings(width[held_out], error)),
     ]
     return Diagnosis(
         confidence_level=level,
@@ -191,62 +207,64 @@ def diagnose(
 
 
 def _width_findings(width: Floats, error: Floats) -> list[Finding]:
-    """Say whether wider intervals go with larger errors; nothing where a width is infinite."""
+    """Return the finding on width and error; none if a width is infinite."""
     return width_findings(rank_correlation(width, error)) if np.isfinite(width).all() else []
 
 
 def _unbounded(intervals: Intervals) -> int:
-    """Return how many nodes lack a bound that they should have."""
+    """Return the number of nodes that lack a bound they should have."""
     needed = intervals.width if intervals.bound is None else intervals.bound
     return int((~np.isfinite(needed)).sum())
 
 
 def _hits(intervals: Intervals, y: Floats) -> Mask:
-    hits: Mask = covers(y, intervals.lower, intervals.upper)  # False where the target is unknown
+    hits: Mask = covers(y, intervals.lower, intervals.upper)  # False if the target is unknown
     return hits
 
 
 def _columns(data: Data, by: Mapping[str, Any] | Sequence[str]) -> dict[str, Any]:
-    """Return the columns to divide by: categories, and what was asked for."""
+    """Return the columns to group by: the categorical ones and those of ``by``."""
     coding = data.get("coding")
-    words: dict[str, Any] = {}
+    columns: dict[str, Any] = {}
     if coding is not None:
-        words = {name: coding.categories_of(data.x, name) for name in coding.category_columns}
+        columns = {name: coding.categories_of(data.x, name) for name in coding.category_columns}
     if isinstance(by, Mapping):
         for name, values in by.items():
             _refuse_target(data, name, values)
-        return {**words, **by}
-    if isinstance(by, str) or not hasattr(by, "__iter__"):
+        return {**columns, **by}
+    if isinstance(by, str) or not isinstance(by, Iterable):
         raise SettingError(f"by: expected a list of columns, got {by!r}; write by=[{by!r}]")
     names = list(data.get("feature_names") or [])
     for name in by:
-        if name in words:
+        if name in columns:
             continue
         if name not in names:
-            known = quoted([*words, *names], 12)
-            has = f"it has {known}" if known else "it has none with a name; pass by={name: values}"
+            listed = quoted([*columns, *names], 12)
+            has = (
+                f"it has {listed}" if listed else "it has no named columns; pass by={name: values}"
+            )
             raise SettingError(f"by: expected a column of the graph, got {name!r}; {has}")
-        words[name] = column(data.x, names.index(name)).double().numpy()
-    return words
+        columns[name] = column(data.x, names.index(name)).double().numpy()
+    return columns
 
 
 def _refuse_target(data: Data, name: str, values: Any) -> None:
-    column = pd.to_numeric(pd.Series(values), errors="coerce").to_numpy(dtype=np.float64)
-    known = labelled(data).numpy()
-    if not known.any():
+    numbers = pd.to_numeric(pd.Series(values), errors="coerce").to_numpy(dtype=np.float64)
+    mask = labelled(data).numpy()
+    if not mask.any():
         return
-    if len(column) == len(known) and np.array_equal(column[known], data.y.double().numpy()[known]):
+    if len(numbers) == len(mask) and np.array_equal(numbers[mask], data.y.double().numpy()[mask]):
         raise SettingError(
-            f"by: expected columns known before the target, got the target itself as {name!r}: "
-            f"even perfect intervals miss more often where it is extreme; look at 'prediction', "
-            f"which is always shown"
+            f"by: expected columns that do not depend on the target, got the target itself as "
+            f"{name!r}: even perfect intervals miss more often where it is extreme; see "
+            f"'prediction', which is always included"
         )
 
 
 def _groupings(
     data: Data,
     intervals: Intervals,
-    judged: Mask,
+    held_out: Mask,
     given: Mask,
     *,
     width: Floats | None,
@@ -254,19 +272,19 @@ def _groupings(
     columns: Mapping[str, Any],
 ) -> list[Grouping]:
     y = data.y.double().numpy()
-    unlike = neighbour_gap(data, intervals.prediction, np.where(given, y, np.nan))
+    difference = neighbour_gap(data, intervals.prediction, np.where(given, y, np.nan))
     return [
-        by_degree(data, judged),
-        by_community(data, judged, community),
-        by_distance(data, given, judged),
+        by_degree(data, held_out),
+        by_community(data, held_out, community),
+        by_distance(data, given, held_out),
         by_number(
             "homophily",
-            unlike,
-            judged,
-            "nodes whose prediction is {} away from their neighbours' targets",
-            without=("no known neighbour", "nodes without a known neighbour"),
+            difference,
+            held_out,
+            "nodes whose prediction differs by {} from their neighbours' targets",
+            without=("no given neighbour", "nodes without a given neighbour"),
         ),
-        by_number("prediction", intervals.prediction, judged, "nodes with a prediction of {}"),
-        *([] if width is None else [by_number("width", width, judged, WIDTH_GROUP)]),
-        *(by_column(name, values, judged) for name, values in columns.items()),
+        by_number("prediction", intervals.prediction, held_out, "nodes with a prediction of {}"),
+        *([] if width is None else [by_number("width", width, held_out, WIDTH_GROUP)]),
+        *(by_column(name, values, held_out) for name, values in columns.items()),
     ]

@@ -1,9 +1,9 @@
-"""Findings as sentences: what was found, and whether to act on it.
+"""Findings: the results of a diagnosis as sentences, each with a severity.
 
-Every ``good`` and every ``warning`` that rests on counting nodes rests on a test, and on enough
-nodes for the test to show what it looks for; with fewer, a ``note`` says that it cannot be told.
-The tests, their rates and the numbers of nodes are listed in the documentation (What coverage
-means, "Reading a diagnosis").
+Every ``good`` and every ``warning`` that depends on a number of nodes is backed by a test, and by
+enough nodes for the test to detect the deviation in question; with fewer nodes, a ``note`` says
+that there are too few. The tests, their rates and the numbers of nodes are listed in the
+documentation (What coverage means, "Reading a diagnosis").
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from qpignn.calibration.cross_fit import enough_for
 from qpignn.diagnostics.coverage import (
-    RARE,
+    SIGNIFICANCE,
     Coverage,
     Division,
     Group,
@@ -30,31 +30,37 @@ from qpignn.diagnostics.width_error import RankCorrelation
 
 SEVERITIES = ("warning", "note", "good")
 LOOSE = 0.03  # standard deviation of the coverage over calibration samples that is worth a note
-VAGUE = 0.1  # an error bar longer than this tells little
-TELLING = 0.1  # rank correlation from which widths tell where errors are large
-SEEN = 0.3  # rank correlation that must be excluded before widths are called uninformative
-MISSES = 21  # then one side with a fifth of the misses (4 of 21) is beyond chance
+VAGUE = 0.1  # error margin beyond which a coverage is too uncertain to assess
+INFORMATIVE = 0.1  # rank correlation from which widths indicate where errors are large
+EXCLUDED = 0.3  # rank correlation that must be excluded before widths are called uninformative
+MISSES = 21  # with as many misses, a fifth of them on one side (4 of 21) is significant
 ONE_SIDED = 0.01  # p-value below which misses are called one-sided
 ALIKE = 0.6  # AUC that must be excluded before two sets of nodes are called alike
 ERROR_BAR = 1.96  # standard errors in a 95 % interval
 BOUNDS = {
-    "both": ("node is covered", "nodes are covered", "wider than needed"),
+    "both": ("node is covered", "nodes are covered", "the intervals are wider than necessary"),
     "lower": (
         "target is at or above its lower bound",
-        "targets are at or above their lower bound",
-        "the bounds are lower than needed",
+        "targets are at or above their lower bounds",
+        "the bounds are lower than necessary",
     ),
     "upper": (
         "target is at or below its upper bound",
-        "targets are at or below their upper bound",
-        "the bounds are higher than needed",
+        "targets are at or below their upper bounds",
+        "the bounds are higher than necessary",
     ),
 }
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing worth knowing, as a sentence; ``severity`` is warning, note or good."""
+    """One result of a diagnosis as a sentence.
+
+    Attributes:
+        kind: what was checked, such as ``coverage``, ``width`` or the name of a grouping.
+        severity: ``warning``, ``note`` or ``good``.
+        text: the sentence.
+    """
 
     kind: str
     severity: str
@@ -62,63 +68,86 @@ class Finding:
 
 
 def overall_findings(coverage: Coverage, side: str = "both") -> list[Finding]:
-    """Report how many held-out nodes are covered, and whether that agrees with the level.
+    """Report whether the coverage of all held-out nodes agrees with the nominal level.
 
-    A warning is an exact binomial test at 5 % together with a shortfall of more than 3 points.
+    A warning needs an exact binomial test at 5 % and a shortfall of more than 3 percentage points.
+
+    Args:
+        coverage: coverage of all held-out nodes.
+        side: ``both``, or the only bound of one-sided intervals: ``lower`` or ``upper``.
+
+    Returns:
+        One finding.
     """
-    wanted = percent(coverage.level)
-    one, several, generous = BOUNDS[side]
+    level = percent(coverage.level)
+    one, several, excess = BOUNDS[side]
     counted = f"{coverage} of {coverage.nodes:,} held-out {one if coverage.nodes == 1 else several}"
-    if coverage.nodes < FEWEST or (coverage.margin > VAGUE and not _off(coverage)):
-        text = f"{counted}: too few nodes to tell whether the wanted {wanted} hold"
+    if coverage.nodes < FEWEST or (coverage.margin > VAGUE and not _differs(coverage)):
+        text = f"{counted}: too few nodes to tell whether the coverage is the nominal {level}"
         return [Finding("coverage", "note", text)]
-    if coverage.too_few < RARE and coverage.short:
-        text, severity = f"{counted}, below the wanted {wanted}", "warning"
-    elif coverage.too_few < RARE:
-        text, severity = f"{counted}, a little below the wanted {wanted}", "note"
-    elif coverage.too_many < RARE:
-        text, severity = f"{counted}, above the wanted {wanted}: {generous}", "note"
+    if coverage.too_few < SIGNIFICANCE and coverage.short:
+        text, severity = f"{counted}, below the nominal {level}", "warning"
+    elif coverage.too_few < SIGNIFICANCE:
+        text, severity = f"{counted}, slightly below the nominal {level}", "note"
+    elif coverage.too_many < SIGNIFICANCE:
+        text, severity = f"{counted}, above the nominal {level}: {excess}", "note"
     else:
-        text, severity = f"{counted}, in agreement with the wanted {wanted}", "good"
+        text, severity = f"{counted}, consistent with the nominal {level}", "good"
     return [Finding("coverage", severity, text)]
 
 
-def _off(coverage: Coverage) -> bool:
-    return min(coverage.too_few, coverage.too_many) < RARE
+def _differs(coverage: Coverage) -> bool:
+    return min(coverage.too_few, coverage.too_many) < SIGNIFICANCE
 
 
 def level_findings(levels: Sequence[Coverage], level: float) -> list[Finding]:
-    """Report which levels besides the wanted one are off (binomial tests, Holm's correction)."""
+    """Report which other levels differ from their coverage (binomial tests, Holm's correction).
+
+    Args:
+        levels: coverage of the held-out nodes at every level.
+        level: the level of the diagnosis itself, which is left out.
+
+    Returns:
+        One finding for each level that differs, or one for all; none without other levels.
+    """
     others = [one for one in levels if one.level != level]
     if not others:
         return []
     named = ", ".join(percent(one.level) for one in others)
     if others[0].nodes >= FEWEST:
-        rare = holm([min(1.0, 2 * min(one.too_few, one.too_many)) for one in others])
-        off = [one for one, is_off in zip(others, rare, strict=True) if is_off]
-        if off:
-            return [Finding("levels", "note", _level_text(one)) for one in off]
+        rejected = holm([min(1.0, 2 * min(one.too_few, one.too_many)) for one in others])
+        different = [one for one, differs in zip(others, rejected, strict=True) if differs]
+        if different:
+            return [Finding("levels", "note", _level_text(one)) for one in different]
         if all(one.margin <= VAGUE for one in others):
-            text = f"the other levels ({named}) agree with their coverage"
+            text = f"coverage at the other levels ({named}) is consistent with their nominal values"
             return [Finding("levels", "good", text)]
-    text = f"too few held-out nodes to tell whether the other levels ({named}) hold"
+    text = f"too few held-out nodes to check the coverage at the other levels ({named})"
     return [Finding("levels", "note", text)]
 
 
 def _level_text(coverage: Coverage) -> str:
-    direction = "fewer" if coverage.share < coverage.level else "more"
+    direction = "below" if coverage.share < coverage.level else "above"
     return (
-        f"at the level {percent(coverage.level)}, {coverage} of held-out nodes are covered, "
-        f"{direction} than wanted"
+        f"at level {percent(coverage.level)}, {coverage} of held-out nodes are covered, "
+        f"{direction} the nominal value"
     )
 
 
 def group_findings(divisions: Sequence[Division], level: float) -> list[Finding]:
-    """Name every group that is covered less than wanted, or else the worst one.
+    """Report every group with low coverage, or else the group with the largest shortfall.
 
-    A warning is an exact binomial test with Holm's correction over all groups of at least ten
-    nodes, at 5 % for all of them together, and a shortfall of more than 3 points. Without one, it
-    is said how many groups are large enough to show a shortfall of 20 points.
+    A warning needs an exact binomial test with Holm's correction over all groups of at least ten
+    nodes, at 5 % for all of them together, and a shortfall of more than 3 percentage points.
+    Without a warning, the finding says how many groups are large enough to detect a shortfall of
+    20 percentage points.
+
+    Args:
+        divisions: coverage by group.
+        level: the nominal coverage.
+
+    Returns:
+        One warning per group with low coverage, or one finding for all groups.
     """
     findings = [
         _group_finding(division, group, level)
@@ -133,43 +162,52 @@ def group_findings(divisions: Sequence[Division], level: float) -> list[Finding]
     checked = [
         group
         for group in tested
-        if can_show_shortfall(group.coverage.nodes, level, RARE / len(tested))
+        if can_show_shortfall(group.coverage.nodes, level, SIGNIFICANCE / len(tested))
     ]
     if not checked:
-        text = "too few held-out nodes to tell whether some group is covered less than wanted"
+        text = "too few held-out nodes to tell whether the coverage of some group is too low"
         return [Finding("groups", "note", text)]
     number = "all" if len(checked) == len(every) else f"{len(checked)} of"
     text = (
-        f"no group falls short of the wanted coverage beyond chance ({number} {len(every)} groups "
-        f"have enough nodes to show a shortfall of 20 points)"
+        f"no group has significantly low coverage ({number} {len(every)} groups have enough nodes "
+        f"to detect a shortfall of 20 percentage points)"
     )
     worst = min(checked, key=lambda group: group.coverage.too_few)
     if worst.coverage.share < level:
         counted = f"{worst.coverage} of {worst.coverage.nodes:,}"
-        text += f"; furthest below it: {worst.who} with {counted}"
+        text += f"; the largest shortfall is for {worst.description}: {counted}"
     return [Finding("groups", "good", text)]
 
 
 def _group_finding(division: Division, group: Group, level: float) -> Finding:
     text = (
-        f"coverage on {group.who} is {group.coverage} ({group.coverage.nodes:,} held-out nodes), "
-        f"below the wanted {percent(level)}"
+        f"coverage for {group.description} is {group.coverage} ({group.coverage.nodes:,} held-out "
+        f"nodes), below the nominal {percent(level)}"
     )
     return Finding(division.name, "warning", text)
 
 
 def miss_findings(below: int, above: int, side: str) -> list[Finding]:
-    """Report on which side targets are missed, where both are possible (sign test at 1 %)."""
+    """Report whether missed targets lie mostly on one side of the intervals (sign test at 1 %).
+
+    Args:
+        below: number of held-out targets below their interval.
+        above: number of held-out targets above their interval.
+        side: ``both``, or the only bound of one-sided intervals: ``lower`` or ``upper``.
+
+    Returns:
+        One finding; none for one-sided intervals or without misses.
+    """
     from scipy.stats import binomtest
 
     misses = below + above
     if misses == 0 or side != "both":
         return []
-    text = f"{below:,} {'target lies' if below == 1 else 'targets lie'} below the interval"
-    text = f"{text}, {above:,} above"
+    lie = "target lies below its interval" if below == 1 else "targets lie below their intervals"
+    text = f"{below:,} {lie} and {above:,} above"
     if binomtest(below, misses).pvalue < ONE_SIDED:
-        more = "lower" if below > above else "higher"
-        return [Finding("misses", "note", f"{text}: missed targets are mostly {more}")]
+        more = "low" if below > above else "high"
+        return [Finding("misses", "note", f"{text}: missed targets are mostly too {more}")]
     if misses < MISSES:
         text = f"{text}: too few misses to tell whether one side is missed more often"
         return [Finding("misses", "note", text)]
@@ -177,14 +215,23 @@ def miss_findings(below: int, above: int, side: str) -> list[Finding]:
 
 
 def unbounded_findings(unbounded: int, nodes: int, side: str) -> list[Finding]:
-    """Report how many nodes lack a bound that they should have."""
+    """Report how many nodes lack a finite bound.
+
+    Args:
+        unbounded: number of nodes whose interval lacks a bound that it should have.
+        nodes: number of nodes.
+        side: ``both``, or the only bound of one-sided intervals: ``lower`` or ``upper``.
+
+    Returns:
+        A warning; none if all bounds are finite.
+    """
     if not unbounded:
         return []
-    what = "intervals have no end on one or both sides"
-    what = what if side == "both" else f"nodes have no {side} bound"
+    what = "intervals are infinite on one or both sides"
+    what = what if side == "both" else f"nodes have no finite {side} bound"
     text = (
-        f"{unbounded:,} of {nodes:,} {what}, so nothing is known about them: there were too few "
-        f"nodes to calibrate their level or group with"
+        f"{unbounded:,} of {nodes:,} {what}: there were too few nodes to calibrate their level or "
+        f"group"
     )
     return [Finding("unbounded", "warning", text)]
 
@@ -192,85 +239,103 @@ def unbounded_findings(unbounded: int, nodes: int, side: str) -> list[Finding]:
 def width_findings(rank: RankCorrelation) -> list[Finding]:
     """Report whether wider intervals go with larger errors.
 
-    Good is a rank correlation of at least 0.1 that is above 0 by a one-sided test at 5 %;
-    "hardly tell" needs a smaller one, or one of 0.3 excluded by its one-sided 95 % interval.
+    ``good`` needs a rank correlation of at least 0.1 that is positive by a one-sided test at 5 %.
+    Widths are called uninformative if the correlation is significant but smaller, or if its
+    one-sided 95 % interval excludes 0.3.
+
+    Args:
+        rank: rank correlation between width and error.
+
+    Returns:
+        One finding.
     """
+    few = f"too few held-out nodes ({rank.nodes}) to tell whether wider intervals go with larger"
     if rank.nodes < FEWEST:
-        text = f"too few held-out nodes ({rank.nodes}) to tell whether wider intervals go with "
-        return [Finding("width", "note", f"{text}larger errors")]
+        return [Finding("width", "note", f"{few} errors")]
     if rank.value is None:
-        text = "all intervals are equally wide, or all errors are equal, so widths do not tell "
+        text = "all intervals are equally wide, or all errors are equal, so widths do not indicate "
         return [Finding("width", "note", f"{text}where errors are large")]
     value = f"rank correlation {rank.value:.2f}"
-    if rank.p_value < RARE and rank.value >= TELLING:
+    significant = rank.p_value < SIGNIFICANCE
+    if significant and rank.value >= INFORMATIVE:
         return [Finding("width", "good", f"wider intervals go with larger errors ({value})")]
-    if rank.p_value < RARE or rank.high < SEEN:
+    if significant or rank.high < EXCLUDED:
         text = (
-            f"widths hardly tell where errors are large ({value}): do not read a narrow interval "
-            f"as a safer one"
+            f"interval widths say little about where errors are large ({value}): a narrow interval "
+            f"does not indicate a more reliable prediction"
         )
         return [Finding("width", "note", text)]
-    text = (
-        f"too few held-out nodes ({rank.nodes}) to tell whether wider intervals go with larger "
-        f"errors ({value})"
-    )
-    return [Finding("width", "note", text)]
+    return [Finding("width", "note", f"{few} errors ({value})")]
 
 
 def shift_findings(shift: Shift | None, labelled: int, unlabelled: int) -> list[Finding]:
     """Report whether the unlabelled nodes are like the labelled ones.
 
     Args:
-        shift: what :func:`qpignn.diagnostics.shift.label_shift` returned.
+        shift: result of :func:`qpignn.diagnostics.shift.label_shift`.
         labelled, unlabelled: numbers of nodes.
+
+    Returns:
+        One finding; none if all nodes are labelled.
     """
     if unlabelled == 0:
         return []
     if shift is None:
         text = (
-            f"too few nodes to tell whether the {unlabelled:,} unlabelled look like the "
+            f"too few nodes to tell whether the {unlabelled:,} unlabelled nodes are like the "
             f"{labelled:,} labelled ones: at least {FEWEST_COMPARED} of each are needed"
         )
         return [Finding("shift", "note", text)]
-    advice = "coverage measured on labelled nodes may not hold for them"
-    return [_compared(shift, f"the {unlabelled:,} unlabelled nodes", "the labelled ones", advice)]
+    advice = "the coverage measured on labelled nodes may not hold for them"
+    return [_compared(shift, f"the {unlabelled:,} unlabelled nodes", "the labelled nodes", advice)]
 
 
 def graph_shift_findings(shift: Shift | None) -> list[Finding]:
-    """Report whether the nodes of another graph are like those of the fit; none where shift is.
+    """Report whether the nodes of another graph are like those of the training graph.
 
     Args:
-        shift: what :func:`qpignn.diagnostics.shift.graph_shift` returned.
+        shift: result of :func:`qpignn.diagnostics.shift.graph_shift`.
+
+    Returns:
+        One finding; none if ``shift`` is None.
     """
     if shift is None:
         return []
-    advice = "coverage measured on the graph of the fit may not hold for them"
-    who = f"the {shift.compared:,} nodes of this graph"
-    return [_compared(shift, who, "those of the fit", advice)]
+    advice = "the coverage measured on the training graph may not hold for them"
+    nodes = f"the {shift.compared:,} nodes of this graph"
+    return [_compared(shift, nodes, "those of the training graph", advice)]
 
 
-def _compared(shift: Shift, who: str, like: str, advice: str) -> Finding:
-    auc = f"AUC {shift.auc:.2f} ± {ERROR_BAR * shift.error:.2f}"
+def _compared(shift: Shift, compared: str, reference: str, advice: str) -> Finding:
+    auc = f"classifier AUC {shift.auc:.2f} ± {ERROR_BAR * shift.error:.2f}"
     if not shift.significant and shift.auc + ERROR_BAR * shift.error > ALIKE:
         text = (
-            f"no difference was found between {who} and {like}, but there are too few nodes to "
-            f"exclude one (a classifier tells them apart with {auc}; 0.5 is chance)"
+            f"no difference between {compared} and {reference} was detected, but there are too few "
+            f"nodes to rule one out ({auc}; 0.5 is chance)"
         )
         return Finding("shift", "note", text)
     if not shift.significant:
-        text = f"{who} look like {like} (a classifier tells them apart with {auc}; 0.5 is chance)"
+        text = f"{compared} are like {reference} ({auc}; 0.5 is chance)"
         return Finding("shift", "good", text)
     named = " and ".join(name for name, _ in shift.columns[:2])
     where = f"most in {named}" if named else "in no single column, but in several together"
     p_value = "p < 0.001" if shift.p_value < 0.001 else f"p = {shift.p_value:.3f}"
-    seen = f"{where}; a classifier tells them apart with {auc}; {p_value}"
-    if not shift.found:
-        return Finding("shift", "note", f"{who} differ slightly from {like} ({seen})")
-    return Finding("shift", "warning", f"{who} differ from {like} ({seen}): {advice}")
+    evidence = f"{where}; {auc}; {p_value}"
+    if not shift.notable:
+        return Finding("shift", "note", f"{compared} differ slightly from {reference} ({evidence})")
+    return Finding("shift", "warning", f"{compared} differ from {reference} ({evidence}): {advice}")
 
 
 def size_findings(calibrated: int | None, level: float) -> list[Finding]:
-    """Report whether there were enough nodes to calibrate; None where a method does not."""
+    """Report whether there were enough nodes for calibration.
+
+    Args:
+        calibrated: number of calibration nodes; None for methods without calibration.
+        level: the nominal coverage.
+
+    Returns:
+        One finding; none if there were enough nodes.
+    """
     if calibrated is None:
         return []
     needed = enough_for(level)
@@ -278,19 +343,23 @@ def size_findings(calibrated: int | None, level: float) -> list[Finding]:
         nodes = "1 node is" if calibrated == 1 else f"{calibrated} nodes are"
         text = (
             f"{nodes} too few to calibrate a level of {percent(level)}: at least {needed} are "
-            f"needed, and several times as many for a coverage that varies little"
+            f"needed, and several times as many for a stable coverage"
         )
         return [Finding("calibration", "warning", text)]
     deviation = float(np.sqrt(level * (1 - level) / (calibrated + 2)))
     if deviation > LOOSE:
         text = (
-            f"calibrated on {calibrated} nodes only: with another sample of them the coverage "
-            f"would differ by about ± {percent(deviation, 0)}"
+            f"calibrated on only {calibrated} nodes: with another sample of this size, the "
+            f"coverage would differ by about ± {percent(deviation, 0)}"
         )
         return [Finding("calibration", "note", text)]
     return []
 
 
 def by_severity(findings: list[Finding]) -> list[Finding]:
-    """Return the most serious first."""
+    """Return findings in order of severity, warnings first.
+
+    Args:
+        findings: the findings, in any order.
+    """
     return sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity))

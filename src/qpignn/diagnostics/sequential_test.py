@@ -1,12 +1,12 @@
-"""Two sets of rows compared by a rule that is learnt on some rows and scores others.
+"""Two sets of rows compared by a rule that is trained on some rows and scores others.
 
-Rows are dealt into blocks at random. A rule learnt on the first k blocks scores block k + 1, for
-k = 1, 2, …; what the rule is made of (the classifier's columns, for example) is chosen on the first
-k blocks as well. If nothing differs, then given the earlier blocks every relabelling of block k + 1
-is equally likely, so its rank sum has the permutation mean and variance of the Wilcoxon test, and
-the rank sums of the blocks are uncorrelated. They are added up with van Elteren's weights and
-compared with the normal distribution. The AUC of ordinary cross-validation has no such law: its
-folds share their training rows.
+Rows are assigned to blocks at random. A rule trained on the first k blocks scores block k + 1, for
+k = 1, 2, …; everything the rule depends on (the classifier's columns, for example) is chosen on the
+first k blocks as well. Under the null hypothesis every relabelling of block k + 1 is equally likely
+given the earlier blocks, so its rank sum has the permutation mean and variance of the Wilcoxon
+test, and the rank sums of the blocks are uncorrelated. They are added with van Elteren's weights
+and compared with the normal distribution. The AUC of ordinary cross-validation has no such
+distribution, because its folds share training rows.
 """
 
 from __future__ import annotations
@@ -27,17 +27,23 @@ from qpignn.diagnostics.column_test import (
 from qpignn.diagnostics.coverage import Mask
 from qpignn.intervals import Floats
 
-BLOCKS = 4  # the first is only learnt from, the others are scored
-COLUMNS = 50  # columns the classifier is shown
+BLOCKS = 4  # the first is used for training only, the others are scored
+COLUMNS = 50  # columns that the classifier uses, at most
 DISCOVERY = 0.01  # false discovery rate at which columns are chosen by their own differences
 
 Smoother = Callable[[Floats], Floats]
-"""From labels of rows (0 where unknown) to a score of every row, by the rows near it."""
+"""Maps labels of rows (0 for unknown) to a score of every row from the labels of nearby rows."""
 
 
 @dataclass(frozen=True)
 class SequentialTest:
-    """The AUC on rows not learnt from, its standard error, and the p-value of its excess over ½."""
+    """Result of a sequential test.
+
+    Attributes:
+        auc: AUC on rows that were not used for training.
+        error: standard error of ``auc``.
+        p_value: one-sided p-value of ``auc`` > ½.
+    """
 
     auc: float
     error: float
@@ -45,9 +51,13 @@ class SequentialTest:
 
 
 def training_blocks(is_compared: Mask, rng: np.random.Generator) -> list[Mask]:
-    """Return the rows of the first block, of the first two, …, of all blocks but the last.
+    """Return masks of the rows of the first block, the first two, …, all blocks but the last.
 
-    The rows of each set are dealt evenly into blocks, at random.
+    The rows of each set are distributed evenly over the blocks, at random.
+
+    Args:
+        is_compared: (rows,), True for rows of the compared set, False for the reference set.
+        rng: draws the blocks.
     """
     block = np.empty(len(is_compared), dtype=np.int64)
     for rows in (np.flatnonzero(~is_compared), np.flatnonzero(is_compared)):
@@ -58,13 +68,16 @@ def training_blocks(is_compared: Mask, rng: np.random.Generator) -> list[Mask]:
 def classifier_test(
     table: Any, is_compared: Mask, blocks: list[Mask], statistics: Floats
 ) -> SequentialTest:
-    """Test whether a classifier that sees the columns can tell the two sets apart.
+    """Test whether a classifier can distinguish the two sets by their columns.
 
     Args:
         table: (rows, columns), an array or a SciPy CSC matrix.
-        is_compared: (rows,), which of the two sets each row belongs to.
-        blocks: :func:`training_blocks`.
-        statistics: (blocks, columns), by how much each column differs on each of the blocks.
+        is_compared: (rows,), True for rows of the compared set, False for the reference set.
+        blocks: result of :func:`training_blocks`.
+        statistics: (blocks, columns), statistic of each column on each of the blocks.
+
+    Returns:
+        The test on the rows that were not used for training.
     """
     scores = []
     for (train, test), differences in zip(_steps(blocks), statistics, strict=True):
@@ -74,12 +87,15 @@ def classifier_test(
 
 
 def smoothing_test(smooth: Smoother, is_compared: Mask, blocks: list[Mask]) -> SequentialTest:
-    """Test whether rows near those of one set are rather of that set.
+    """Test whether rows near rows of one set tend to belong to that set.
 
     Args:
-        smooth: gives each row a score by the labels of the rows near it.
-        is_compared: (rows,), which of the two sets each row belongs to.
-        blocks: :func:`training_blocks`.
+        smooth: scores each row by the labels of nearby rows.
+        is_compared: (rows,), True for rows of the compared set, False for the reference set.
+        blocks: result of :func:`training_blocks`.
+
+    Returns:
+        The test on the rows that were not used for training.
     """
     scores = []
     for train, test in _steps(blocks):
@@ -89,7 +105,7 @@ def smoothing_test(smooth: Smoother, is_compared: Mask, blocks: list[Mask]) -> S
 
 
 def _steps(blocks: list[Mask]) -> list[tuple[Mask, Mask]]:
-    """Return the rows to learn from and those to score, for each step."""
+    """Return the masks of training rows and of scored rows for each step."""
     ends = [*blocks[1:], np.ones_like(blocks[0])]
     return [(train, end & ~train) for train, end in zip(blocks, ends, strict=True)]
 
@@ -108,7 +124,13 @@ def _summed(scores: list[Floats], is_compared: Mask, blocks: list[Mask]) -> Sequ
 
 
 def choose_columns(z: Floats) -> Whole:
-    """Return the columns that differ (Benjamini and Hochberg), or else the 50 that differ most."""
+    """Return the columns that differ significantly, or else the 50 that differ most.
+
+    Significance is by the procedure of Benjamini and Hochberg at a false discovery rate of 1 %.
+
+    Args:
+        z: (columns,), absolute z-statistic of each column.
+    """
     from scipy.stats import norm
 
     order = np.argsort(-z, kind="stable")[:COLUMNS]
@@ -120,9 +142,9 @@ def choose_columns(z: Floats) -> Whole:
 def _scores(columns: Floats, is_compared: Mask, train: Mask, test: Mask) -> Floats:
     """Score test rows by a classifier fitted on the training rows: compared rows rank high.
 
-    The sum of three ranks: by a ridge logistic regression on the columns' ranks and their squares,
-    which sees small differences of many columns; by boosted trees, which see thresholds in a few
-    columns among many; and by a difference of kernel densities, which sees interactions.
+    The sum of three ranks: of a ridge logistic regression on the columns' ranks and their squares,
+    sensitive to small differences in many columns; of boosted trees, sensitive to thresholds in a
+    few columns; and of a difference of kernel densities, sensitive to interactions.
     """
     from scipy.stats import rankdata
     from sklearn.ensemble import HistGradientBoostingClassifier
@@ -167,6 +189,10 @@ def rank_sum(scores: Floats, positive: Mask) -> tuple[float, float, float, float
     With m positives and n others among N = m + n scores, the weight is m·n / (N + 1) and the
     variance over all relabellings is S² / (N·m·n), where S² is the sample variance of the
     mid-ranks, (N² + N) / 12 without ties.
+
+    Args:
+        scores: (N,), the scores.
+        positive: (N,), mask of the positives.
     """
     from scipy.stats import rankdata
 

@@ -1,10 +1,10 @@
-"""Whether the nodes to predict look like those the intervals were judged on.
+"""Test for distribution shift between labelled nodes and the nodes to predict.
 
-What was measured on labelled nodes carries over to others only as far as they are of one kind. Two
-sets of nodes are compared by their features and their place in the graph, never by anything that
-depends on which nodes are labelled: then, if labels are missing at random, every choice of labelled
-nodes is equally likely, and the test of :func:`qpignn.diagnostics.two_sample.compare_rows` keeps
-its nominal rate of false alarms.
+Coverage measured on labelled nodes holds for other nodes only if both come from the same
+population. Two sets of nodes are compared by their features and their position in the graph, never
+by anything that depends on which nodes are labelled. If labels are missing at random, every choice
+of labelled nodes is then equally likely, and the test of
+:func:`qpignn.diagnostics.two_sample.compare_rows` has its nominal false-positive rate.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from qpignn.runtime.randomness import numpy_rng
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-MOST = 2_000  # nodes of each set that are looked at
-PAIRED = 20  # dense features that are compared two by two, at most
-STEPS, DECAY = 10, 0.8  # how far along the edges labels are smoothed
+MOST = 2_000  # nodes of each set in the test, at most
+PAIRED = 20  # dense features that are compared in pairs, at most
+STEPS, DECAY = 10, 0.8  # label smoothing: number of hops and weight per hop
 Columns = list[tuple[str, npt.NDArray[Any]]]
 
 
@@ -39,24 +39,24 @@ def label_shift(data: Data, seed: int = 0, *, community: Integers | None = None)
     """Compare the nodes without a target with those that have one.
 
     The null hypothesis is that labels are missing completely at random, given features and edges.
-    Shown to the test are the features (dense ones of at most 20 columns also two by two), the
-    neighbours' mean features (dense ones of at most 50 columns), the degree, the Louvain community,
-    coordinates (``pos``) and, for sparse features, their number; another test asks whether nodes
-    near unlabelled ones are rather unlabelled too.
+    The test uses the features (dense tables of at most 20 columns also in pairs), the neighbours'
+    mean features (dense tables of at most 50 columns), the degree, the Louvain community,
+    coordinates (``pos``) and, for sparse features, their number; a further test checks whether
+    nodes near unlabelled nodes tend to be unlabelled too.
 
     Args:
         data: the graph.
-        seed: decides which nodes are looked at (2,000 of each kind), blocks and relabellings.
-        community: the community of each node, where it is known already.
+        seed: seed of the sample (2,000 nodes of each kind), the blocks and the relabellings.
+        community: (nodes,), the community of each node, if it has been computed already.
 
     Returns:
-        The comparison, or None where fewer than 20 nodes are labelled or unlabelled.
+        The comparison, or None if fewer than 20 nodes are labelled or unlabelled.
     """
-    known = labelled(data).numpy()
-    if min(known.sum(), (~known).sum()) < FEWEST:
+    is_labelled = labelled(data).numpy()
+    if min(is_labelled.sum(), (~is_labelled).sum()) < FEWEST:
         return None
     rng = numpy_rng(seed, "shift")
-    nodes = [_sampled(kind, rng) for kind in (known, ~known)]
+    nodes = [_sampled(mask, rng) for mask in (is_labelled, ~is_labelled)]
     both = np.concatenate(nodes)
     label = communities(data) if community is None else community
     sparse = is_sparse(data.x)
@@ -69,38 +69,38 @@ def label_shift(data: Data, seed: int = 0, *, community: Integers | None = None)
     shift = compare_rows(
         table[:first], table[first:], names, rng, paired=_paired(data, sparse), smooth=smooth
     )
-    return shift and replace(shift, reference=int(known.sum()), compared=int((~known).sum()))
+    counts = int(is_labelled.sum()), int((~is_labelled).sum())
+    return shift and replace(shift, reference=counts[0], compared=counts[1])
 
 
 def graph_shift(fit_data: Data, other_data: Data, nodes: Any = None, seed: int = 0) -> Shift | None:
-    """Compare the nodes of another graph with the labelled nodes of the graph of a fit.
+    """Compare the nodes of another graph with the labelled nodes of the training graph.
 
-    Shown to the test are the features, the degree (each edge counted at one of its two ends, chosen
-    at random) and, for sparse features, their number. The nominal rate of false alarms holds for
-    nodes that are independent of each other: neighbours' means and communities are therefore left
-    out. Where features of neighbours depend on each other, two graphs differ more often than the
-    p-value says.
+    The test uses the features, the degree (each edge counted at one of its two ends, chosen at
+    random) and, for sparse features, their number. The nominal false-positive rate holds for
+    independent nodes; neighbours' means and communities are therefore left out. If features of
+    neighbours depend on each other, two graphs differ more often than the p-value says.
 
     Args:
-        fit_data: the graph of the fit.
+        fit_data: the training graph.
         other_data: the graph to predict on, with the same feature columns.
         nodes: mask of the nodes of ``other_data`` to compare; default all.
-        seed: decides which nodes are looked at (2,000 of each graph), blocks and relabellings.
+        seed: seed of the sample (2,000 nodes of each graph), the blocks and the relabellings.
 
     Returns:
-        The comparison, or None where there are fewer than 20 nodes to compare on either side.
+        The comparison, or None if there are fewer than 20 nodes to compare on either side.
 
     Raises:
-        GraphError: where the two graphs have different numbers of feature columns.
-        ArrayError: where ``nodes`` is no mask of the other graph's nodes.
+        GraphError: if the two graphs have different numbers of feature columns.
+        ArrayError: if ``nodes`` is not a mask of the other graph's nodes.
     """
     widths = fit_data.x.shape[1], other_data.x.shape[1]
     if widths[0] != widths[1]:
         raise GraphError(
-            f"expected a graph with the {widths[0]} feature columns of the fit, got {widths[1]}; "
-            f"give it the same columns"
+            f"expected a graph with the {widths[0]} feature columns of the training graph, got "
+            f"{widths[1]}; give it the same columns"
         )
-    known = labelled(fit_data).numpy()
+    is_labelled = labelled(fit_data).numpy()
     count = other_data.x.shape[0]
     chosen = np.ones(count, dtype=bool) if nodes is None else np.asarray(nodes)
     if chosen.shape != (count,) or chosen.dtype != np.bool_:
@@ -108,19 +108,19 @@ def graph_shift(fit_data: Data, other_data: Data, nodes: Any = None, seed: int =
             f"nodes: expected {count} booleans, one per node of the other graph, got shape "
             f"{chosen.shape} of {chosen.dtype}"
         )
-    if min(known.sum(), chosen.sum()) < FEWEST:
+    if min(is_labelled.sum(), chosen.sum()) < FEWEST:
         return None
     rng = numpy_rng(seed, "shift")
     sparse = is_sparse(fit_data.x) or is_sparse(other_data.x)
     tables = []
-    for data, mask in ((fit_data, known), (other_data, chosen)):
+    for data, mask in ((fit_data, is_labelled), (other_data, chosen)):
         sample = _sampled(mask, rng)
         columns = [("degree", _half_degrees(data, rng)[sample])]
         columns += _feature_counts(data, sample) if sparse else []
         tables.append(_table(data, sample, sparse, columns))
     (names, reference), (_, compared) = tables
     shift = compare_rows(reference, compared, names, rng, paired=_paired(fit_data, sparse))
-    return shift and replace(shift, reference=int(known.sum()), compared=int(chosen.sum()))
+    return shift and replace(shift, reference=int(is_labelled.sum()), compared=int(chosen.sum()))
 
 
 def _sampled(mask: Mask, rng: np.random.Generator) -> Integers:
@@ -139,7 +139,7 @@ def _feature_names(data: Data) -> list[str]:
 
 
 def _smoother(data: Data, nodes: Integers) -> Smoother:
-    """Return how labels of some nodes are spread along the edges, with less weight from afar."""
+    """Return a function that propagates labels along the edges, with less weight per hop."""
     links = adjacency(data)
     links = links.maximum(links.T)
     scale = 1 / np.sqrt(np.maximum(np.asarray(links.sum(axis=1)).ravel(), 1))
@@ -157,7 +157,7 @@ def _smoother(data: Data, nodes: Integers) -> Smoother:
 
 
 def _table(data: Data, nodes: Integers, sparse: bool, columns: Columns) -> tuple[list[str], Any]:
-    """Return the features of some nodes and further columns, with their names."""
+    """Return the features of nodes and further columns, with their names."""
     import scipy.sparse as sp
 
     names = [*_feature_names(data), *(name for name, _ in columns)]
@@ -184,7 +184,7 @@ def _feature_counts(data: Data, nodes: Integers) -> Columns:
 def _half_degrees(data: Data, rng: np.random.Generator) -> Integers:
     """Count each edge at one of its two ends, chosen at random.
 
-    Degrees of two nodes depend on each other through the edge between them; these counts do not.
+    Unlike degrees, these counts do not depend on each other through the edges between nodes.
     """
     coin = rng.random(data.x.shape[0]) < 0.5
     source, target = data.edge_index.numpy()
@@ -201,7 +201,7 @@ def _neighbour_columns(data: Data, nodes: Integers) -> Columns:
 
 
 def _neighbour_means(data: Data, nodes: Integers) -> Floats:
-    """Return the mean features of the neighbours; where there are none, those of all others."""
+    """Return the mean features of the neighbours; without neighbours, the mean over the others."""
     import scipy.sparse as sp
 
     place = np.full(data.x.shape[0], -1)
@@ -219,7 +219,7 @@ def _neighbour_means(data: Data, nodes: Integers) -> Floats:
 
 
 def _place_columns(data: Data, nodes: Integers, community: Integers) -> Columns:
-    """Return coordinates, and for every larger community whether a node belongs to it."""
+    """Return the coordinates, and an indicator column for every larger community."""
     columns: Columns = []
     places = data.get("pos")
     if places is not None and places.dim() == 2 and len(places) == len(community):
@@ -229,7 +229,7 @@ def _place_columns(data: Data, nodes: Integers, community: Integers) -> Columns:
     member = community[nodes]
     ids, degree = node_ids(data), degrees(data)
     for number in np.flatnonzero(np.bincount(member) >= FEWEST):
-        everyone = np.flatnonzero(community == number)
-        hub = ids[everyone[np.argmax(degree[everyone])]]
+        inside = np.flatnonzero(community == number)
+        hub = ids[inside[np.argmax(degree[inside])]]
         columns.append((f"community around {hub}", (member == number).astype(np.float64)))
     return columns

@@ -1,19 +1,19 @@
-"""A two-sample test for tables: are two sets of rows draws from one population?
+"""Two-sample test for tables: do two sets of rows come from the same population?
 
-Up to three tests share the nominal rate of false alarms, so that differences of different kinds are
-found: each column alone, and products of two columns (:mod:`qpignn.diagnostics.column_test`); all
-columns together, and rows that are near each other (both
-:mod:`qpignn.diagnostics.sequential_test`). They hold for any number of columns and any dependence
-between rows or columns, because only the labels are taken as random: under the null hypothesis
-every assignment of the rows to the two sets is equally likely.
+Up to three tests share the nominal significance level, so that different kinds of differences are
+detected: each column alone, and products of two columns (:mod:`qpignn.diagnostics.column_test`);
+all columns together, and rows near each other (both :mod:`qpignn.diagnostics.sequential_test`).
+They are valid for any number of columns and any dependence between rows or columns, because only
+the labels are random: under the null hypothesis every assignment of the rows to the two sets is
+equally likely.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from threadpoolctl import threadpool_limits
@@ -24,7 +24,7 @@ from qpignn.diagnostics.column_test import (
     dense_columns,
     standard_ranks,
 )
-from qpignn.diagnostics.coverage import Mask
+from qpignn.diagnostics.coverage import Mask, RenamedFields
 from qpignn.diagnostics.sequential_test import (
     Smoother,
     classifier_test,
@@ -34,29 +34,31 @@ from qpignn.diagnostics.sequential_test import (
 from qpignn.errors import ArrayError
 from qpignn.intervals import Floats
 
-FEWEST = 20  # rows of each set, below which there is no test
-NOMINAL = 0.02  # rate of false alarms
-NOTABLE = 0.1  # distance between the two distributions that is worth a warning
+FEWEST = 20  # rows of each set that the test needs
+NOMINAL = 0.02  # significance level
+NOTABLE = 0.1  # distance between the two distributions from which there is a warning
 NAMED = 20  # columns whose gap is computed, at most
 NEARBY = "place in the graph"
 
 
 @dataclass(frozen=True)
-class Shift:
-    """How far two sets of nodes differ, and whether that is beyond chance.
+class Shift(RenamedFields):
+    """Difference between two sets of nodes and its significance.
 
     Attributes:
-        reference: number of nodes the intervals were judged on: labelled ones, or those of the fit.
+        reference: number of reference nodes: the labelled nodes, or those of the training graph.
         compared: number of nodes compared with them.
         auc: probability that a classifier ranks a compared node above a reference node, on nodes
-            it was not trained on; 0.5 means that it cannot tell them apart.
+            it was not trained on; 0.5 means that it cannot distinguish them.
         error: standard error of ``auc``.
-        p_value: probability of a difference at least this large if there were none.
-        columns: columns that differ by themselves, beyond chance for the number of columns looked
-            at, with the largest gap between their two distribution functions (0 to 1), the widest
-            first; empty where no single column does. Among them "place in the graph" where nodes
-            near compared ones are rather compared ones too, with 2·AUC − 1 of that rule.
+        p_value: p-value of the null hypothesis that both sets come from the same population.
+        columns: columns that differ significantly by themselves, corrected for the number of
+            columns, with the largest gap between their two distribution functions (0 to 1),
+            largest first. "place in the graph" is among them if nodes near compared nodes tend to
+            be compared nodes too, with 2·AUC − 1 of that rule.
     """
+
+    _renamed: ClassVar[Mapping[str, str]] = {"found": "notable"}
 
     reference: int
     compared: int
@@ -67,21 +69,21 @@ class Shift:
 
     @property
     def significant(self) -> bool:
-        """Whether the difference is beyond chance, at a nominal rate of 2 %."""
+        """Whether the difference is significant at 2 %."""
         return self.p_value < NOMINAL
 
     @property
     def distance(self) -> float:
         """Lower estimate of the total variation distance between the two sets (0 to 1).
 
-        The widest gap of a column that differs, or 2·AUC − 1 of the classifier. Coverage can
-        differ by as much as the total variation distance; mostly it differs by less.
+        The largest gap of a column that differs, or 2·AUC − 1 of the classifier. Coverage differs
+        by at most the total variation distance, and usually by less.
         """
         return max(2 * self.auc - 1, 0.0, *(gap for _, gap in self.columns))
 
     @property
-    def found(self) -> bool:
-        """Whether the two sets differ, beyond chance and by enough to matter."""
+    def notable(self) -> bool:
+        """Whether the difference is significant and its distance at least 0.1."""
         return self.significant and self.distance >= NOTABLE
 
 
@@ -94,23 +96,23 @@ def compare_rows(
     paired: int = 0,
     smooth: Smoother | None = None,
 ) -> Shift | None:
-    """Test whether two sets of rows are draws from one population.
+    """Test whether two sets of rows come from the same population.
 
     Args:
         reference, compared: (rows, columns) arrays or SciPy sparse matrices of finite numbers, with
-            the same columns. Time and memory grow with the rows: pass a few thousand of them.
-        names: of the columns.
+            the same columns. Time and memory grow with the rows: pass at most a few thousand.
+        names: names of the columns.
         rng: draws the blocks and the relabellings.
-        paired: how many of the first columns are compared two by two as well, by the products of
+        paired: number of leading columns that are compared in pairs as well, by the products of
             their standardised ranks, which show a change of their dependence; 0 for sparse tables.
-        smooth: from labels of rows (0 where unknown) to a score of each row by the rows near it,
-            reference rows first; None where rows have no neighbours.
+        smooth: maps labels of rows (0 for unknown) to a score of each row from nearby rows,
+            reference rows first; None if rows have no neighbours.
 
     Returns:
-        The comparison, or None where a set has fewer than 20 rows.
+        The comparison, or None if a set has fewer than 20 rows.
 
     Raises:
-        ArrayError: where the columns of the two tables or the names do not match.
+        ArrayError: if the columns of the two tables or the names do not match.
     """
     widths = (reference.shape[1], compared.shape[1], len(names))
     if len(set(widths)) > 1:
@@ -123,7 +125,7 @@ def compare_rows(
     table = _stacked([reference, compared])
     extended, named = _with_products(table, names, paired)
     is_compared = np.arange(table.shape[0]) >= reference.shape[0]
-    with threadpool_limits(1):  # more threads cost more than they save on so small a table
+    with threadpool_limits(1):  # more threads are slower on a table this small
         blocks = training_blocks(is_compared, rng)
         statistics, largest = column_test(extended, is_compared, blocks, rng)
         adjusted = adjusted_p_values(statistics[0], largest)
@@ -154,7 +156,7 @@ def _stacked(tables: list[Any]) -> Any:
 
 
 def _with_products(table: Any, names: Sequence[str], paired: int) -> tuple[Any, list[str]]:
-    """Return the columns and the products of the standardised ranks of each two of the first."""
+    """Append the products of standardised ranks of each pair of the first columns."""
     pairs = list(combinations(range(paired), 2))
     if not pairs:
         return table, list(names)
@@ -169,7 +171,7 @@ def _with_products(table: Any, names: Sequence[str], paired: int) -> tuple[Any, 
 def _differing(
     table: Any, names: Sequence[str], is_compared: Mask, statistic: Floats, differs: Mask
 ) -> list[tuple[str, float]]:
-    """Return the columns that differ most with the gap between their distribution functions."""
+    """Return the columns that differ most, with the gap between their distribution functions."""
     from scipy.stats import ks_2samp
 
     chosen = np.flatnonzero(differs)

@@ -1,4 +1,4 @@
-"""Width beside error: do wider intervals go with larger errors?"""
+"""Relation between interval width and prediction error."""
 
 from __future__ import annotations
 
@@ -9,13 +9,19 @@ import numpy as np
 from qpignn.diagnostics.grouping import ROUNDING
 from qpignn.intervals import Floats, Intervals
 
-BINS = 8  # of widths, to set errors beside
-UNITS = 8  # bounds are taken to be exact up to so many units in the last place
+BINS = 8  # bins of width
+UNITS = 8  # assumed rounding error of a bound, in units in the last place
 
 
 @dataclass(frozen=True)
 class ErrorBin:
-    """Nodes of similar width: their mean width, and the mean error of their predictions."""
+    """Held-out nodes with intervals of similar width.
+
+    Attributes:
+        nodes: number of nodes.
+        width: mean width of their intervals.
+        error: mean absolute error of their predictions.
+    """
 
     nodes: int
     width: float
@@ -27,7 +33,7 @@ class RankCorrelation:
     """Spearman's rank correlation between width and absolute error.
 
     Attributes:
-        nodes: how many there are.
+        nodes: number of nodes.
         value: the correlation; None where all widths, or all errors, are equal up to rounding.
         p_value: probability of a value at least this large if there were no relation.
         high: upper end of its one-sided 95 % interval (Fisher's z, Bonett and Wright's variance).
@@ -40,10 +46,13 @@ class RankCorrelation:
 
 
 def distinct_widths(intervals: Intervals) -> Floats:
-    """Return the widths, made equal where they differ by no more than rounding.
+    """Return the widths, with those that differ only by rounding set to the smallest of them.
 
-    The difference of two bounds is exact only up to the rounding of the bounds, so widths that are
-    meant to be equal differ in the last digits, which then depend on the prediction.
+    A width is the difference of two rounded bounds. Intervals of equal width around different
+    predictions therefore differ in the last digits.
+
+    Args:
+        intervals: intervals of all nodes.
     """
     width = intervals.width
     merged = width.copy()
@@ -59,7 +68,12 @@ def distinct_widths(intervals: Intervals) -> Floats:
 
 
 def error_bins(width: Floats, error: Floats) -> list[ErrorBin]:
-    """Return mean errors by rising width; none where some widths are infinite."""
+    """Return mean errors in bins of increasing width; no bins if a width is infinite.
+
+    Args:
+        width: (nodes,), widths.
+        error: (nodes,), absolute errors of the predictions.
+    """
     if not np.isfinite(width).all():
         return []
     order = np.argsort(width, kind="stable")
@@ -68,14 +82,19 @@ def error_bins(width: Floats, error: Floats) -> list[ErrorBin]:
 
 
 def rank_correlation(width: Floats, error: Floats) -> RankCorrelation:
-    """Return the rank correlation between width and error, with its test and its upper limit."""
+    """Return the rank correlation between width and error, its test and its upper limit.
+
+    Args:
+        width: (nodes,), widths.
+        error: (nodes,), absolute errors of the predictions.
+    """
     from scipy.stats import norm, spearmanr
 
     nodes = len(width)
     if nodes < 4 or any(np.ptp(values) <= ROUNDING * values.max() for values in (width, error)):
         return RankCorrelation(nodes, None)
-    found = spearmanr(width, error, alternative="greater")
-    value = float(found.statistic)
+    test = spearmanr(width, error, alternative="greater")
+    value = float(test.statistic)
     deviation = np.sqrt((1 + value**2 / 2) / (nodes - 3))
     high = np.tanh(np.arctanh(np.clip(value, -1 + 1e-9, 1 - 1e-9)) + norm.ppf(0.95) * deviation)
-    return RankCorrelation(nodes, value, float(found.pvalue), float(high))
+    return RankCorrelation(nodes, value, float(test.pvalue), float(high))
