@@ -1,4 +1,4 @@
-"""A made-up content of the report page, and how tests read the page."""
+"""Artificial content of the report page, and helpers that read the page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ BORDER = 1  # of the canvas
 
 
 def make_content(count: int = 60, *, drawn: int | None = None) -> dict[str, Any]:
-    """Node i stands on a grid, is predicted i, and has the interval i ± (1 + i / count)."""
+    """Return content in which node i has the prediction i and the interval i ± (1 + i / count)."""
     rng = np.random.default_rng(0)
     prediction = np.arange(count, dtype=float)
     half = 1 + prediction / count
@@ -36,7 +36,7 @@ def make_content(count: int = 60, *, drawn: int | None = None) -> dict[str, Any]
             {"severity": "note", "kind": "isolated", "text": "two nodes stand alone"},
         ],
         "figures": {"confidence_level": 0.9, "n_test": 20, "picp": 0.912345, "nmpiw": None},
-        "key_numbers": [{"label": "Coverage", "value": "91.2 %", "note": "90 % wanted"}] * 5,
+        "key_numbers": [{"label": "Coverage", "value": "91.2 %", "note": "nominal 90 %"}] * 5,
         "band": {
             "node": held.tolist(),
             "target": target[held].tolist(),
@@ -76,7 +76,7 @@ def make_content(count: int = 60, *, drawn: int | None = None) -> dict[str, Any]
         },
         "graph": {
             "kind": "layout",
-            "note": "nodes joined by an edge are close",
+            "note": "connected nodes are drawn close together",
             "axes": None,
             "node": list(range(shown)),
             "x": [i % side / (side - 1) for i in range(shown)],
@@ -111,7 +111,7 @@ def make_content(count: int = 60, *, drawn: int | None = None) -> dict[str, Any]
 
 
 def with_columns(count: int = 60) -> dict[str, Any]:
-    """The same with columns of the user's: numbers, text, blanks, and one hidden at first."""
+    """Return the same with columns: numbers, text, blanks, and one hidden at first."""
     content = make_content(count)
     names = ["lake", "mill 10", "mill 9", None]
     content["columns"]["list"] = [
@@ -126,7 +126,7 @@ def with_columns(count: int = 60) -> dict[str, Any]:
             "name": "name",
             "shown": True,
             "kind": "text",
-            "words": names[:3],
+            "categories": names[:3],
             "codes": [i % 4 if i % 4 < 3 else -1 for i in range(count)],
         },
         {"name": "a", "shown": True, "kind": "number", "values": [-i / 3 for i in range(count)]},
@@ -143,13 +143,13 @@ def column(page: Any, name: str) -> list[float]:
     return [float(text) for text in page.locator(f"#rows td.{name}").all_inner_texts()]
 
 
-def search_for(page: Any, words: str, expected: str) -> None:
-    page.fill("#search", words)
+def search_for(page: Any, query: str, expected: str) -> None:
+    page.fill("#search", query)
     page.wait_for_function(
-        "words => document.getElementById('count').textContent.includes(words)", arg=expected
+        "text => document.getElementById('count').textContent.includes(text)", arg=expected
     )
 
 
 def hover(page: Any, x: float, y: float) -> None:
-    """Point at a place of the canvas."""
+    """Point at a position on the canvas."""
     page.locator("#graph").hover(position={"x": x + BORDER, "y": y + BORDER})

@@ -253,7 +253,7 @@ def test_graph_shift_sparse_and_dense_features_can_be_compared() -> None:
 def test_graph_shift_too_few_nodes_are_not_compared_and_other_columns_refused() -> None:
     rng = np.random.default_rng(0)
     assert graph_shift(graph(rng), graph(rng, 15)) is None
-    with pytest.raises(GraphError, match="the 3 feature columns of the fit, got 5"):
+    with pytest.raises(GraphError, match="the 3 feature columns of the training graph, got 5"):
         graph_shift(graph(rng), graph(rng, columns=5))
     for wrong in (np.ones(3, dtype=bool), np.arange(400)):
         with pytest.raises(ArrayError, match="nodes: expected 400 booleans"):

@@ -13,8 +13,8 @@ from qpignn.reports.page import render_page
 
 @pytest.fixture
 def visit(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
-    """Open a content as a page; afterwards, nothing may have gone wrong or been asked for."""
-    troubles: list[str] = []
+    """Open content as a page; afterwards, fail on console messages, errors and requests."""
+    problems: list[str] = []
     contexts = []
 
     def open_page(
@@ -26,19 +26,21 @@ def visit(browser: Any, tmp_path: Path) -> Iterator[Callable[..., Any]]:
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(10_000)
-        if before:  # a script of the test's own, ahead of the page's
+        if before:  # a script of the test that runs before the page's
             page.add_init_script(before)
-        page.on("console", lambda said: troubles.append(f"console {said.type}: {said.text}"))
-        page.on("pageerror", lambda error: troubles.append(f"error: {error}"))
-        page.on("requestfailed", lambda request: troubles.append(f"failed: {request.url}"))
-        page.on("request", lambda request: troubles.extend(_elsewhere(request.url, path)))
+        page.on(
+            "console", lambda message: problems.append(f"console {message.type}: {message.text}")
+        )
+        page.on("pageerror", lambda error: problems.append(f"error: {error}"))
+        page.on("requestfailed", lambda request: problems.append(f"failed: {request.url}"))
+        page.on("request", lambda request: problems.extend(_elsewhere(request.url, path)))
         page.goto(path.as_uri())
         return page
 
     yield open_page
     for context in contexts:
         context.close()
-    assert troubles == []
+    assert problems == []
 
 
 def _elsewhere(url: str, path: Path) -> list[str]:

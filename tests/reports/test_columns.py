@@ -26,7 +26,7 @@ def graph(**attributes: Any) -> Data:
 def values_of(column: dict[str, Any]) -> list[Any]:
     if column["kind"] == "number":
         return list(column["values"])
-    return [None if code < 0 else column["words"][code] for code in column["codes"]]
+    return [None if code < 0 else column["categories"][code] for code in column["codes"]]
 
 
 def read(columns: Any, data: Data | None = None, shown: Any = None) -> dict[str, list[Any]]:
@@ -63,7 +63,7 @@ def test_column_content_keeps_every_kind_of_value() -> None:
     }
 
 
-def test_column_content_skips_what_the_page_shows_anyway() -> None:
+def test_column_content_skips_ids_and_targets() -> None:
     data = graph(node_id=np.array(["a", "b", "c"], dtype=object))
     table = {"key": ["a", "b", "c"], "flow": [1.5, 2.5, np.nan], "other": [1.5, 2.5, 3.5]}
     assert list(read(table, data)) == ["other"]
@@ -73,7 +73,7 @@ def test_column_content_lists_the_rows_shown_in_their_order() -> None:
     assert read({"v": [10, 20, 30]}, shown=[2, 0]) == {"v": [30, 10]}
 
 
-def test_column_content_without_table_shows_features_as_they_were() -> None:
+def test_column_content_without_table_shows_features_with_their_categories() -> None:
     frame = pd.DataFrame(
         {"id": [1, 2, 3], "area": [0.1, 0.2, 0.3], "kind": ["x", "y", "x"], "y": [1.0, 2.0, None]}
     )

@@ -1,4 +1,4 @@
-"""What the page says of a real fit."""
+"""Content of the page for a fitted model."""
 
 from __future__ import annotations
 
@@ -41,7 +41,9 @@ def intervals_of(content: dict[str, Any]) -> Intervals:
     return Intervals(*columns, content["level"], nodes["id"])
 
 
-def test_figures_are_those_of_the_listed_nodes(stations: Data, content: dict[str, Any]) -> None:
+def test_page_content_figures_are_those_of_the_listed_nodes(
+    stations: Data, content: dict[str, Any]
+) -> None:
     roles = np.array(content["nodes"]["role"])
     y = np.array(content["nodes"]["target"], dtype=float)
     held_out = intervals_of(content).select(roles == 1)
@@ -55,7 +57,7 @@ def test_figures_are_those_of_the_listed_nodes(stations: Data, content: dict[str
     assert content["summary"][-1].startswith("75 nodes without a known value")
 
 
-def test_the_band_rises_and_points_at_its_nodes(content: dict[str, Any]) -> None:
+def test_page_content_band_is_ordered_by_prediction(content: dict[str, Any]) -> None:
     band, nodes = content["band"], content["nodes"]
     assert band["prediction"] == sorted(band["prediction"])
     assert band["target"] != sorted(band["target"])
@@ -64,7 +66,7 @@ def test_the_band_rises_and_points_at_its_nodes(content: dict[str, Any]) -> None
     assert (band["shown"], band["of"]) == (45, 45)
 
 
-def test_groups_add_up(content: dict[str, Any]) -> None:
+def test_page_content_groups_add_up_to_all_held_out_nodes(content: dict[str, Any]) -> None:
     assert {"degree", "prediction", "width", "kind"} <= {
         one["name"] for one in content["groupings"]
     }
@@ -75,18 +77,18 @@ def test_groups_add_up(content: dict[str, Any]) -> None:
         assert covered / 45 == pytest.approx(content["figures"]["picp"])
 
 
-def test_what_is_drawn_is_listed(stations: Data, content: dict[str, Any]) -> None:
+def test_page_content_drawn_nodes_are_listed(stations: Data, content: dict[str, Any]) -> None:
     graph = content["graph"]
     assert graph["kind"] == "map"
     assert sorted(graph["node"]) == list(range(300))
     drawn = {tuple(sorted(pair)) for pair in np.reshape(graph["edges"], (-1, 2)).tolist()}
     rows = {tuple(sorted(graph["node"][i] for i in pair)) for pair in drawn}
-    known = {tuple(sorted(pair)) for pair in stations.edge_index.T.tolist()}
-    assert rows == known
+    joined = {tuple(sorted(pair)) for pair in stations.edge_index.T.tolist()}
+    assert rows == joined
     assert 0 <= min(graph["x"]) <= max(graph["x"]) <= 1
 
 
-def test_it_opens_in_a_browser_and_shows_a_node(content: dict[str, Any], visit: Visit) -> None:
+def test_page_in_browser_shows_a_selected_node(content: dict[str, Any], visit: Visit) -> None:
     page = visit(content)
     page.fill("#search", "S0042")
     page.wait_for_function("() => document.querySelectorAll('#rows tr').length === 1")
@@ -98,11 +100,11 @@ def test_it_opens_in_a_browser_and_shows_a_node(content: dict[str, Any], visit: 
 
 
 @pytest.mark.parametrize("name", ["mc_dropout", "conformal:sqr", "cfgnn", "qpignn_single"])
-def test_every_kind_of_method_has_a_page(name: str, stations: Data, tmp_path: Path) -> None:
+def test_write_report_any_method_writes_a_page(name: str, stations: Data, tmp_path: Path) -> None:
     model = make_method(name, epochs=3).fit(stations)
-    found = write_report(model, stations, tmp_path / "page.html")
-    assert found.coverage is not None
-    assert len(found.levels) == len(model.curve_levels_)
+    diagnosis = write_report(model, stations, tmp_path / "page.html")
+    assert diagnosis.coverage is not None
+    assert len(diagnosis.levels) == len(model.curve_levels_)
 
 
 def one_sided(stations: Data, side: str, **settings: Any) -> tuple[QpiGNN, dict[str, Any]]:
@@ -112,7 +114,7 @@ def one_sided(stations: Data, side: str, **settings: Any) -> tuple[QpiGNN, dict[
 
 @pytest.mark.parametrize("settings", [{}, {"y_min": 0.0, "y_max": 99.0}], ids=["free", "limits"])
 @pytest.mark.parametrize("side", ["upper", "lower"])
-def test_one_sided_page_speaks_of_bounds_and_shows_no_infinity(
+def test_page_one_sided_mentions_bounds_and_shows_no_infinity(
     side: str, settings: dict[str, float], stations: Data, visit: Visit
 ) -> None:
     _, content = one_sided(stations, side, **settings)
@@ -136,14 +138,14 @@ def test_one_sided_page_speaks_of_bounds_and_shows_no_infinity(
     assert "Mean bound" in page.locator("#groups thead").first.inner_text()
 
 
-def test_one_sided_key_numbers_are_those_of_the_bounds(stations: Data) -> None:
+def test_key_numbers_one_sided_are_those_of_the_bounds(stations: Data) -> None:
     model, content = one_sided(stations, "upper")
     test = stations.test_mask
     bound, y = model.predict_interval(stations, test).upper, stations.y[test].numpy()
     tiles = {tile["label"]: tile for tile in content["key_numbers"]}
     assert list(tiles)[:4] == ["Miss rate", "Mean upper bound", "Pinball loss", "Mean error"]
     assert tiles["Miss rate"]["value"] == f"{100 * (y > bound).mean():.1f} %"
-    assert "wanted 10 %" in tiles["Miss rate"]["note"]
+    assert "nominal 10 %" in tiles["Miss rate"]["note"]
     assert tiles["Mean upper bound"]["value"] == f"{bound.mean():.4g}"
     loss = mean_pinball_loss(y, bound, alpha=0.9)
     assert float(tiles["Pinball loss"]["value"]) == pytest.approx(loss, rel=1e-3)
@@ -151,7 +153,7 @@ def test_one_sided_key_numbers_are_those_of_the_bounds(stations: Data) -> None:
         assert bound.min() <= group["size"] <= bound.max()
 
 
-def test_one_sided_training_curve_aims_at_the_two_sided_level(stations: Data) -> None:
+def test_page_content_one_sided_training_aims_at_the_two_sided_level(stations: Data) -> None:
     _, content = one_sided(stations, "upper")
     assert content["training"]["level"] == pytest.approx(0.8)  # the ends of which miss 10 % each
 
@@ -167,13 +169,13 @@ def test_key_numbers_mean_error_is_mae_with_rmse(stations: Data, content: dict[s
     assert f"RMSE {root_mean_squared_error(y, prediction):.4g}" in tile["note"]
 
 
-def test_training_level_is_the_highest_whatever_is_reported(stations: Data) -> None:
+def test_page_content_training_level_is_the_highest_fitted(stations: Data) -> None:
     model = QpiGNN([0.5, 0.9], epochs=2).fit(stations)
     content = page_content(examine(model, stations, confidence_level=0.5), model, target="y")
     assert (content["level"], content["training"]["level"]) == (0.5, 0.9)
 
 
-def test_a_hundred_thousand_nodes(tmp_path: Path) -> None:
+def test_write_report_a_hundred_thousand_nodes_samples_the_graph(tmp_path: Path) -> None:
     nodes = TABLE_NODES + 5
     rng = np.random.default_rng(0)
     ends = torch.from_numpy(rng.integers(0, nodes, (2, 3 * nodes)))
@@ -193,7 +195,7 @@ def test_a_hundred_thousand_nodes(tmp_path: Path) -> None:
     assert f"Drawn: 4,000 of {nodes:,} nodes" in text
 
 
-def test_large_targets_keep_their_digits(stations: Data) -> None:
+def test_page_content_large_targets_keep_their_digits(stations: Data) -> None:
     far = Data(**stations.to_dict())
     far.y = stations.y + 1.7e9
     model = QpiGNN(epochs=5).fit(far)
@@ -205,7 +207,7 @@ def test_large_targets_keep_their_digits(stations: Data) -> None:
     assert content["band"]["inside"].count(True) == hits.sum()
 
 
-def test_labelled_nodes_outside_every_mask_are_not_called_given(stations: Data) -> None:
+def test_page_content_labelled_nodes_outside_masks_are_unused(stations: Data) -> None:
     some = Data(**stations.to_dict())
     some.train_mask = stations.train_mask & (torch.arange(300) % 2 == 0)
     model = QpiGNN(epochs=2).fit(some)
@@ -214,12 +216,12 @@ def test_labelled_nodes_outside_every_mask_are_not_called_given(stations: Data) 
     assert (roles == 3).sum() == int((stations.train_mask & ~some.train_mask).sum()) > 0
 
 
-def test_a_column_named_like_a_division_stays_a_column(stations: Data) -> None:
+def test_page_content_column_named_like_a_grouping_stays_a_column(stations: Data) -> None:
     model = QpiGNN(epochs=2).fit(stations)
-    told = examine(model, stations, by={"distance": ["near", "far"] * 150})
+    results = examine(model, stations, by={"distance": ["near", "far"] * 150})
     (own,) = [
         one
-        for one in page_content(told, model, target="y")["groupings"]
+        for one in page_content(results, model, target="y")["groupings"]
         if one["title"] == "column distance"
     ]
     assert own["about"] == "A column of the node table."

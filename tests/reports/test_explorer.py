@@ -18,14 +18,14 @@ Visit = Callable[..., Any]
 
 def counts(page: Any) -> dict[str, str]:
     page.wait_for_function("() => document.querySelector('[data-count=all]').textContent")
-    found = page.locator(".choice").all()
-    return {one.locator("span").inner_text(): one.locator("output").inner_text() for one in found}
+    choices = page.locator(".choice").all()
+    return {one.locator("span").inner_text(): one.locator("output").inner_text() for one in choices}
 
 
 # ---- threshold
 
 
-def test_threshold_tells_nodes_apart_by_their_bounds(visit: Visit) -> None:
+def test_threshold_classifies_nodes_by_their_bounds(visit: Visit) -> None:
     page = visit(make_content(60))  # node i: i ± (1 + i / 60)
     assert page.locator("#choices").is_hidden()
     page.fill("#threshold", "30")
@@ -59,7 +59,7 @@ def test_threshold_tells_nodes_apart_by_their_bounds(visit: Visit) -> None:
         ("lower", {"all nodes": "60", "surely above": "28", "may be below": "32"}),
     ],
 )
-def test_threshold_one_sided_offers_what_a_bound_can_tell(
+def test_threshold_one_sided_offers_one_side(
     visit: Visit, side: str, wanted: dict[str, str]
 ) -> None:
     content = make_content(60) | {"side": side, "misses": None, "errors": []}
@@ -123,8 +123,8 @@ def test_threshold_filters_the_graph_too(visit: Visit) -> None:
 def test_colour_by_prediction_error_and_width(visit: Visit) -> None:
     content = make_content(60)
     error = np.linspace(-3, 3, 60)
-    known = [i for i in range(60) if content["nodes"]["role"][i] != 2]
-    content["nodes"]["target"] = [i + error[i] if i in known else None for i in range(60)]
+    labelled = [i for i in range(60) if content["nodes"]["role"][i] != 2]
+    content["nodes"]["target"] = [i + error[i] if i in labelled else None for i in range(60)]
     page = visit(content, color_scheme="light")
     page.uncheck("#mark")
     ends = {i: centre(page, content, i) for i in (0, 2, 58, 59)}
@@ -193,7 +193,7 @@ def test_own_columns_first_few_are_shown_and_others_chosen(visit: Visit) -> None
     assert re.sub(r"\s+", " ", card) == "lon 0.375 year 2003 name – a −1 b –"
 
 
-def test_own_columns_sort_as_numbers_and_as_people_read_text(visit: Visit) -> None:
+def test_own_columns_sort_numerically_and_in_natural_order(visit: Visit) -> None:
     page = visit(with_columns(8))
     page.click('[data-sort="own-3"]')
     assert in_table(page) == [f"node {i}" for i in range(7, -1, -1)]
@@ -217,7 +217,7 @@ def test_search_in_text_finds_nodes_by_their_columns(visit: Visit) -> None:
 
 def test_saved_rows_have_the_columns_shown_and_no_formulas(visit: Visit, tmp_path: Path) -> None:
     content = with_columns(4)
-    content["columns"]["list"][2] |= {"name": "=cmd", "words": ["=1+1", "-5", "a,b"]}
+    content["columns"]["list"][2] |= {"name": "=cmd", "categories": ["=1+1", "-5", "a,b"]}
     content["columns"]["list"][3]["name"] = "upper"
     page = visit(content)
     page.click("#chooser summary")
@@ -254,8 +254,8 @@ def test_ten_thousand_nodes_with_thirty_columns_stay_quick(visit: Visit) -> None
         }
         for i in range(29)
     ]
-    words = {"words": [f"place {i}" for i in range(10_000)], "codes": list(range(10_000))}
-    text = {"name": "place", "shown": True, "kind": "text", **words}
+    coded = {"categories": [f"place {i}" for i in range(10_000)], "codes": list(range(10_000))}
+    text = {"name": "place", "shown": True, "kind": "text", **coded}
     content["columns"]["list"].append(text)
     page = visit(content)
     start = page.evaluate("performance.now()")

@@ -62,12 +62,12 @@ def bar(page: Any) -> float:
 
 def degrees(page: Any) -> tuple[dict[float, float], dict[float, float]]:
     """Where longitudes and latitudes stand on the axes, in pixels."""
-    found: dict[str, dict[float, float]] = {"E": {}, "N": {}}
+    ticks: dict[str, dict[float, float]] = {"E": {}, "N": {}}
     for text, (x, y) in labels(page).items():
         tick = re.fullmatch(r"([\d.]+)°\u00a0([EN])", text)
         if tick:
-            found[tick[2]][float(tick[1])] = x if tick[2] == "E" else y
-    return found["E"], found["N"]
+            ticks[tick[2]][float(tick[1])] = x if tick[2] == "E" else y
+    return ticks["E"], ticks["N"]
 
 
 def check_map(page: Any) -> None:
@@ -105,10 +105,10 @@ def test_map_ticks_stand_at_their_coordinates_and_lengths_are_true(visit: Visit)
 
 def test_map_across_the_date_line_and_the_equator_names_directions(visit: Visit) -> None:
     page = visit(on_map(x=[177, 183], y=[-2.5, 2.5], latitude=0), before=WATCH_CANVAS)
-    found = labels(page)
-    assert {"178°\u00a0E", "178°\u00a0W", "0°", "2°\u00a0S", "2°\u00a0N"} <= set(found)
-    assert found["178°\u00a0E"][0] < found["178°\u00a0W"][0]
-    assert found["2°\u00a0S"][1] > found["2°\u00a0N"][1]  # north is up
+    shown = labels(page)
+    assert {"178°\u00a0E", "178°\u00a0W", "0°", "2°\u00a0S", "2°\u00a0N"} <= set(shown)
+    assert shown["178°\u00a0E"][0] < shown["178°\u00a0W"][0]
+    assert shown["2°\u00a0S"][1] > shown["2°\u00a0N"][1]  # north is up
 
 
 def test_map_of_plain_units_has_their_names_and_a_bar_in_units(visit: Visit) -> None:
@@ -116,9 +116,9 @@ def test_map_of_plain_units_has_their_names_and_a_bar_in_units(visit: Visit) -> 
     content = on_map(**plain, x=[0, 6000], y=[0, 5000])
     content["graph"]["aspect"] = 6 / 5
     page = visit(content, before=WATCH_CANVAS)
-    found = labels(page)
-    assert {"east", "north", "0", "2,000", "4,000"} <= set(found)
-    (scale,) = [text for text in found if text.endswith("units")]
+    shown = labels(page)
+    assert {"east", "north", "0", "2,000", "4,000"} <= set(shown)
+    (scale,) = [text for text in shown if text.endswith("units")]
     length = float(scale.removesuffix(" units").replace(",", ""))
     ticks = page.evaluate("window.texts.filter(([text]) => text === '2,000' || text === '4,000')")
     lowest = max(y for *_, y in ticks)  # the axis below the map

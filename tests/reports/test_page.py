@@ -26,27 +26,27 @@ HOSTILE = (
 )
 
 
-def test_the_text_is_there_without_javascript(visit: Visit) -> None:
+def test_page_without_javascript_has_text_and_tables(visit: Visit) -> None:
     page = visit(make_content(), java_script_enabled=False)
     text = page.inner_text("body")
-    for words in (
+    for phrase in (
         "Unemployment by county",
         "Good. The intervals hold.",
         "One sentence. Another sentence.",
         "Warning. Hubs are covered less often.",
         "Coverage by group",
         "61.0\u00a0%",  # of the second group
-        "◆ watch",
+        "◆ low",
         "3 had a true value below",
-        "drawn by JavaScript",
+        "need JavaScript",
     ):
-        assert words in text
-    page.click("text=All figures")
+        assert phrase in text
+    page.click("text=All metrics")
     assert "0.9123" in page.inner_text("#background")
     assert page.locator(".js-only:visible").count() == 0
 
 
-def test_every_chart_is_drawn_and_told_in_words(visit: Visit) -> None:
+def test_charts_are_drawn_and_have_descriptions(visit: Visit) -> None:
     page = visit(make_content())
     charts = page.locator("[data-chart]:visible")
     assert charts.count() == 9  # band, misses, calibration, errors, one grouping, four of training
@@ -60,20 +60,20 @@ def test_every_chart_is_drawn_and_told_in_words(visit: Visit) -> None:
     assert smallest >= 11
 
 
-def test_points_answer_to_pointer_and_keys(visit: Visit) -> None:
+def test_chart_points_show_tips_by_pointer_and_keys(visit: Visit) -> None:
     page = visit(make_content())
     page.focus('[data-chart="calibration"]')
     page.keyboard.press("ArrowRight")
     page.keyboard.press("ArrowRight")
-    assert "wanted 80.0\u00a0%" in page.inner_text("#tip")
-    assert "attained 81.0\u00a0%" in page.inner_text("#said")
+    assert "nominal 80.0\u00a0%" in page.inner_text("#tip")
+    assert "observed 81.0\u00a0%" in page.inner_text("#status")
     page.keyboard.press("Escape")
     assert page.is_hidden("#tip")
     page.locator('[data-chart="calibration"] circle.mark').nth(2).hover()
-    assert "wanted 90.0\u00a0%" in page.inner_text("#tip")
+    assert "nominal 90.0\u00a0%" in page.inner_text("#tip")
 
 
-def test_another_grouping_is_chosen(visit: Visit) -> None:
+def test_grouping_selection_shows_its_chart(visit: Visit) -> None:
     page = visit(make_content())
     assert page.is_visible("text=Groups by degree.")
     assert page.is_hidden("text=Groups by region.")
@@ -82,10 +82,10 @@ def test_another_grouping_is_chosen(visit: Visit) -> None:
     assert page.is_visible("text=Groups by region.")
     chart = page.locator('[data-chart="group-1"] svg')
     assert chart.bounding_box()["width"] > 200
-    assert "watch" in chart.text_content()
+    assert "low" in chart.text_content()
 
 
-def test_the_table_searches_filters_and_sorts(visit: Visit) -> None:
+def test_table_searches_filters_and_sorts(visit: Visit) -> None:
     page = visit(make_content(60))
     assert "1–15 of 60" in page.inner_text("#count")
     page.click("text=Next")
@@ -103,14 +103,14 @@ def test_the_table_searches_filters_and_sorts(visit: Visit) -> None:
     assert page.get_attribute("th.width", "aria-sort") == "descending"
     assert in_table(page)[0] == "node 59"
     page.click('[data-sort="target"]')
-    known = column(page, "target")
-    assert known == sorted(known)
+    targets = column(page, "target")
+    assert targets == sorted(targets)
     assert page.get_attribute("th.width", "aria-sort") == "none"
     page.click("text=Last")
     assert page.locator("#rows td.target").last.inner_text() == "–"  # unknown ones come last
 
 
-def test_ids_that_are_numbers_sort_as_numbers(visit: Visit) -> None:
+def test_table_numeric_ids_sort_as_numbers(visit: Visit) -> None:
     content = make_content(3)
     content["nodes"]["id"] = ["10", "9", "-1"]
     page = visit(content)
@@ -118,7 +118,7 @@ def test_ids_that_are_numbers_sort_as_numbers(visit: Visit) -> None:
     assert in_table(page) == ["-1", "9", "10"]
 
 
-def test_a_row_shows_its_interval_and_its_place_in_the_graph(visit: Visit) -> None:
+def test_table_row_click_shows_card_and_marks_graph(visit: Visit) -> None:
     page = visit(make_content(60))
     before = page.locator("#graph").evaluate("e => e.toDataURL()")
     page.locator("#rows tr").nth(7).locator("td.lower").click()
@@ -146,7 +146,7 @@ def place_of(page: Any, i: int, content: dict[str, Any]) -> tuple[float, float]:
     )
 
 
-def test_a_node_of_the_graph_shows_its_interval(visit: Visit) -> None:
+def test_graph_node_hover_and_click_show_card(visit: Visit) -> None:
     content = make_content(60)
     page = visit(content)
     canvas = page.locator("#graph")
@@ -155,7 +155,7 @@ def test_a_node_of_the_graph_shows_its_interval(visit: Visit) -> None:
     assert "node 21\n" in page.inner_text("#panel")
     assert "node 21\n" in page.inner_text("#tip")
     canvas.hover(position={"x": 3, "y": 3})
-    assert "No node chosen" in page.inner_text("#panel")
+    assert "No node selected" in page.inner_text("#panel")
     canvas.click(position={"x": x, "y": y})
     canvas.hover(position={"x": 3, "y": 3})
     panel = page.inner_text("#panel")
@@ -164,7 +164,7 @@ def test_a_node_of_the_graph_shows_its_interval(visit: Visit) -> None:
     assert "given" in panel
 
 
-def test_the_graph_by_keyboard(visit: Visit) -> None:
+def test_graph_keyboard_moves_and_selects(visit: Visit) -> None:
     page = visit(make_content(60))  # eight a row
     page.focus("#graph")
     page.keyboard.press("ArrowRight")  # to the middle
@@ -173,14 +173,14 @@ def test_the_graph_by_keyboard(visit: Visit) -> None:
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     assert f"node {first + 9}\n" in page.inner_text("#panel")
-    assert f"node {first + 9}, " in page.inner_text("#said")
+    assert f"node {first + 9}, " in page.inner_text("#status")
     page.keyboard.press("+")
     page.wait_for_selector("#graph.zoomed")
     page.keyboard.press("Tab")
     assert f"node {first + 9}\n" in page.inner_text("#panel")
 
 
-def test_zoom_and_drag_move_what_is_pointed_at(visit: Visit) -> None:
+def test_graph_zoom_and_drag_move_nodes(visit: Visit) -> None:
     content = make_content(60)
     page = visit(content)
     canvas = page.locator("#graph")
@@ -204,7 +204,7 @@ def test_zoom_and_drag_move_what_is_pointed_at(visit: Visit) -> None:
     assert "node 21\n" in page.inner_text("#panel")
 
 
-def test_the_whole_page_by_keyboard(visit: Visit) -> None:
+def test_page_keyboard_reaches_all_controls(visit: Visit) -> None:
     page = visit(make_content())
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.textContent") == "Skip to the report"
@@ -221,7 +221,7 @@ def test_the_whole_page_by_keyboard(visit: Visit) -> None:
     assert {"threshold", "colour", "panel"} <= reached
 
 
-def test_rows_are_saved_as_csv_without_formulas(visit: Visit, tmp_path: Path) -> None:
+def test_download_csv_has_no_formulas(visit: Visit, tmp_path: Path) -> None:
     content = make_content(5)
     ids = ["=1+1", "-5", 'a "quoted", id', "@x", "plain"]
     content["nodes"]["id"] = ids
@@ -240,9 +240,11 @@ def test_rows_are_saved_as_csv_without_formulas(visit: Visit, tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_nothing_is_wider_than_the_screen(visit: Visit, width: int) -> None:
+def test_page_is_not_wider_than_the_screen(visit: Visit, width: int) -> None:
     content = with_columns(60)
-    content["columns"]["list"][2]["words"][0] = content["columns"]["list"][1]["name"] = "W" * 300
+    content["columns"]["list"][2]["categories"][0] = content["columns"]["list"][1]["name"] = (
+        "W" * 300
+    )
     content["nodes"]["id"][0] = content["groupings"][0]["groups"][0]["label"] = "W" * 300
     content["title"] = content["target"] = content["summary"][0] = "W" * 200
     page = visit(content, width=width)
@@ -287,18 +289,18 @@ CONTRASTS = """() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_stands_out_in_both_modes(visit: Visit, scheme: str) -> None:
+def test_page_text_has_contrast_in_both_modes(visit: Visit, scheme: str) -> None:
     page = visit(with_columns(), color_scheme=scheme)
     page.locator("#rows tr button").nth(1).click()
     page.fill("#threshold", "30")
     page.wait_for_selector("#choices:enabled")
     page.click("#chooser summary")
-    found = page.evaluate(CONTRASTS)
-    assert len(found) > 150
-    assert [words for contrast, words in found if contrast < 4.5] == []
+    contrasts = page.evaluate(CONTRASTS)
+    assert len(contrasts) > 150
+    assert [text for contrast, text in contrasts if contrast < 4.5] == []
 
 
-def test_dark_mode_is_switched_and_remembered(visit: Visit) -> None:
+def test_dark_mode_is_kept_after_reload(visit: Visit) -> None:
     page = visit(make_content())
     ground = "() => getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(ground)
@@ -316,10 +318,10 @@ def test_dark_mode_is_switched_and_remembered(visit: Visit) -> None:
     assert page.evaluate(ground) == light  # the choice outweighs the system's
 
 
-def test_hostile_names_are_only_text(visit: Visit) -> None:
+def test_page_hostile_names_are_only_text(visit: Visit) -> None:
     content = make_content(60)
-    for i, words in enumerate(HOSTILE):
-        content["nodes"]["id"][i] = words
+    for i, name in enumerate(HOSTILE):
+        content["nodes"]["id"][i] = name
     every = " ".join(HOSTILE)
     content["title"] = content["subtitle"] = content["target"] = every
     content["summary"] = content["settings"] = []
@@ -346,7 +348,7 @@ def test_hostile_names_are_only_text(visit: Visit) -> None:
     assert page.evaluate("window.hacked") is None
 
 
-def test_no_script_but_the_page_s_own_may_run(visit: Visit) -> None:
+def test_page_policy_allows_only_its_own_script(visit: Visit) -> None:
     text = render_page(make_content())
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', text)[1]
     assert policy.startswith("default-src 'none'; script-src 'sha256-")
@@ -354,24 +356,24 @@ def test_no_script_but_the_page_s_own_may_run(visit: Visit) -> None:
     assert "://" not in re.sub(r"http://www\.w3\.org/2000/svg", "", text)
 
 
-def test_parts_that_are_absent_are_left_out(visit: Visit) -> None:
+def test_page_without_parts_leaves_sections_out(visit: Visit) -> None:
     content = make_content(60)
     empty: dict[str, Any] = dict.fromkeys(("figures", "band", "misses", "training", "graph"))
     lists = ("findings", "key_numbers", "calibration", "groupings", "errors")
     empty |= {name: [] for name in (*lists, "settings", "versions", "read")}
     page = visit({**content, **empty})
     titles = page.locator("main h2").all_inner_texts()
-    assert titles == ["In short", "Node by node"]
+    assert titles == ["Summary", "Nodes"]
     assert page.locator(".contents a").all_inner_texts() == titles
     page.locator("#rows tr button").nth(3).click()
     assert "node 3\n" in page.inner_text("#panel")
     content["nodes"] |= {name: [] for name in ("id", "role", "degree", "target")}
     content["nodes"] |= {name: [] for name in ("prediction", "lower", "upper")}
     page = visit({**content, **empty, "summary": [], "nodes": content["nodes"]})
-    assert page.locator("main h2").all_inner_texts() == ["In short"]
+    assert page.locator("main h2").all_inner_texts() == ["Summary"]
 
 
-def test_bounds_may_be_open_and_the_graph_one_node(visit: Visit) -> None:
+def test_page_infinite_bounds_and_one_node_are_shown(visit: Visit) -> None:
     content = make_content(2, drawn=1)
     content["nodes"]["lower"] = [float("-inf"), None]
     content["nodes"]["upper"] = [float("inf"), 5.0]
@@ -389,7 +391,7 @@ def test_bounds_may_be_open_and_the_graph_one_node(visit: Visit) -> None:
     json.loads(page.locator("#content").text_content(), parse_constant=pytest.fail)
 
 
-def test_a_hundred_thousand_nodes(visit: Visit, tmp_path: Path) -> None:
+def test_page_a_hundred_thousand_nodes_opens_quickly(visit: Visit, tmp_path: Path) -> None:
     content = make_content(100_000, drawn=4_000)
     start = time.perf_counter()
     page = visit(content)

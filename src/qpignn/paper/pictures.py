@@ -1,4 +1,4 @@
-"""Pictures of the paper, from the rows of their cells: in print, and without colour alone."""
+"""Pictures of the paper from the rows of their cells, readable in print without colour."""
 
 from __future__ import annotations
 
@@ -26,11 +26,18 @@ from qpignn.reports.plotting import (
     style,
 )
 
-NEEDS = {"bands": "intervals", "trajectories": "history"}  # what the cells must keep
+NEEDS = {"bands": "intervals", "trajectories": "history"}  # data that the cells must keep
 
 
 def check_shown(spec: Spec) -> None:
-    """Raise if a spec asks for a table, picture or facts that are not there."""
+    """Check that the table, picture and facts of a spec exist.
+
+    Args:
+        spec: the spec.
+
+    Raises:
+        SettingError: if the cells do not keep the data that the picture needs.
+    """
     check_choice("table", spec.table, TABLES)
     if spec.facts is not None:
         read_facts(spec.facts)
@@ -45,7 +52,12 @@ def check_shown(spec: Spec) -> None:
 
 
 def draw(plan: Plan, frame: pd.DataFrame) -> Figure:
-    """Return a spec's picture."""
+    """Return the picture of a spec.
+
+    Args:
+        plan: the plan of the spec.
+        frame: the rows of its cells, see :func:`qpignn.reports.paper.frame_of`.
+    """
     assert plan.spec.picture is not None
     figure = PICTURES[plan.spec.picture](plan, frame)
     figure.suptitle(f"{plan.spec.title} (protocol {plan.protocol})", fontsize="medium")
@@ -53,7 +65,7 @@ def draw(plan: Plan, frame: pd.DataFrame) -> Figure:
 
 
 def _bands(plan: Plan, frame: pd.DataFrame) -> Figure:
-    """A row per data set, a column per model; every test node's interval, by prediction."""
+    """One row per data set, one column per model: test intervals in order of prediction."""
     datasets, variants = ([*dict.fromkeys(frame[axis])] for axis in ("dataset", "variant"))
     figure = new_figure(2.6 * len(variants), 1.9 * len(datasets) + 0.5)
     axes = figure.subplots(len(datasets), len(variants), squeeze=False, sharey="row")
@@ -64,12 +76,12 @@ def _bands(plan: Plan, frame: pd.DataFrame) -> Figure:
             row = places.loc[(dataset, variant)]
             nodes = {name: np.array(values) for name, values in row["intervals"].items()}
             truth = nodes["y"]
-            found = Intervals(
+            intervals = Intervals(
                 nodes["prediction"], nodes["lower"], nodes["upper"], row["confidence_level"]
             )
-            found.plot(truth, axes=panel)
-            room = 0.6 * (truth.max() - truth.min())  # an absurd width would hide the others
-            panel.set_ylim(truth.min() - room, truth.max() + room)
+            intervals.plot(truth, axes=panel)
+            margin = 0.6 * (truth.max() - truth.min())  # extreme widths would hide the others
+            panel.set_ylim(truth.min() - margin, truth.max() + margin)
             width = "" if pd.isna(row["mpiw"]) else f", MPIW {row['mpiw']:.2f}"
             panel.set_xlabel(f"PICP {row['picp']:.2f}{width}", fontsize="small")
         panel.set_xticks([])
@@ -84,7 +96,7 @@ def _bands(plan: Plan, frame: pd.DataFrame) -> Figure:
 
 
 def _radar(plan: Plan, frame: pd.DataFrame) -> Figure:
-    """One star for coverage and one for width; a line for each graph trained on."""
+    """Radar charts of coverage and width, with one line per training graph."""
     spokes = [*dict.fromkeys(frame["dataset"])]
     angles = np.linspace(0, 2 * np.pi, len(spokes), endpoint=False)
     means = frame.groupby(["condition", "dataset"], sort=False)[["picp", "mpiw"]].mean()
@@ -97,22 +109,22 @@ def _radar(plan: Plan, frame: pd.DataFrame) -> Figure:
             panel.plot(*around, linestyle=DASHES[i % 4], label=source, **style(i))
         panel.set_xticks(angles, [f"on {name}" for name in spokes])
         panel.set_ylim(bottom=0)
-        if metric == "mpiw":  # widths on strange graphs may be absurd: logarithmic from 0.5 up
+        if metric == "mpiw":  # widths on other graphs may be extreme: logarithmic above 0.5
             panel.set_rscale("symlog", linthresh=0.5)
             panel.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
-        words = {"picp": "coverage (PICP)", "mpiw": WIDTH_LABEL}
-        panel.set_title(words[metric], pad=18)
+        titles = {"picp": "coverage (PICP)", "mpiw": WIDTH_LABEL}
+        panel.set_title(titles[metric], pad=18)
         if metric == "picp":
             panel.set_ylim(top=1)
             circle = np.linspace(0, 2 * np.pi, 200)
-            panel.plot(circle, np.full(200, 0.9), color="gray", linewidth=0.8, label="wanted")
+            panel.plot(circle, np.full(200, 0.9), color="gray", linewidth=0.8, label="nominal")
             handles, labels = panel.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False)
     return figure
 
 
 def _scatter(plan: Plan, frame: pd.DataFrame) -> Figure:
-    """A point for each variant and data set, and a large one for the variant's mean."""
+    """One point per variant and data set, and a large one for the variant's mean."""
     figure = new_figure(8.5, 5.5)
     axes = figure.add_subplot()
     for i, (variant, part) in enumerate(frame.groupby("variant", sort=False)):
@@ -139,17 +151,17 @@ def _scatter(plan: Plan, frame: pd.DataFrame) -> Figure:
 
 
 def _trajectories(plan: Plan, frame: pd.DataFrame) -> Figure:
-    """A walk for each data set through coverage, width and loss, from a cross to a dot."""
+    """One path per data set through coverage, width and loss, from a cross to a marker."""
     figure = new_figure(9, 6.5)
     axes = figure.add_subplot(projection="3d", computed_zorder=False)  # ends above all paths
     for i, row in enumerate(frame.drop_duplicates("dataset").to_dict("records")):
-        walk = row["history"]
-        width, loss = np.array(walk["width"]), np.array(walk["loss"])
+        path = row["history"]
+        width, loss = np.array(path["width"]), np.array(path["loss"])
         loss = loss / max(abs(loss[0]), 1e-12)  # losses of several members are sums
         color = COLORS[i % len(COLORS)]
         dash = DASHES[(i // len(COLORS) + 1) % len(DASHES)]
-        axes.plot(walk["coverage"], width, loss, dash, color=color, linewidth=0.8)
-        start, end = (walk["coverage"][k] for k in (0, -1))
+        axes.plot(path["coverage"], width, loss, dash, color=color, linewidth=0.8)
+        start, end = (path["coverage"][k] for k in (0, -1))
         axes.plot([start], [width[0]], [loss[0]], "x", color=color)
         axes.plot(
             *([end], [width[-1]], [loss[-1]]),
@@ -166,14 +178,14 @@ def _trajectories(plan: Plan, frame: pd.DataFrame) -> Figure:
         axis.labelpad = 9
     axes.tick_params(labelsize="small")
     axes.set_xlabel("coverage")
-    axes.set_ylabel("width, in the net's unit")
+    axes.set_ylabel("width, in scaled units")
     axes.set_zlabel("loss / first loss")
     figure.legend(loc="outside right center", frameon=False)
     return figure
 
 
 def _lambda_curve(plan: Plan, frame: pd.DataFrame) -> Figure:
-    """Coverage and width against λ, with their spread, and what theory says."""
+    """Coverage and width against λ, with their spread and the theoretical coverage."""
     figure = new_figure(9, 3.8)
     panels = figure.subplots(1, 2)
     groups = frame.groupby("lambda_found")[["picp", "mpiw"]]
@@ -188,7 +200,7 @@ def _lambda_curve(plan: Plan, frame: pd.DataFrame) -> Figure:
     if plan.protocol == "corrected":
         lambdas = np.linspace(0, 0.5, 50)
         panels[0].plot(lambdas, 1 - 2 * lambdas, ":", color="black", label="1 − 2λ (theory)")
-    panels[0].axhline(level, color="gray", linewidth=0.8, dashes=(6, 3), label="wanted")
+    panels[0].axhline(level, color="gray", linewidth=0.8, dashes=(6, 3), label="nominal")
     panels[0].set_ylabel("coverage (PICP)")
     panels[1].set_ylabel(WIDTH_LABEL)
     panels[0].legend(frameon=False)
@@ -196,7 +208,7 @@ def _lambda_curve(plan: Plan, frame: pd.DataFrame) -> Figure:
 
 
 def _best_lambda(plan: Plan, frame: pd.DataFrame) -> Figure:
-    """Each data set's λ, ours with its spread and the paper's."""
+    """λ of each data set, with its spread, and the paper's value."""
     groups = frame.assign(lam=frame["lambda_found"].astype(float)).groupby("dataset", sort=False)
     means, spreads = groups["lam"].mean(), groups["lam"].std().fillna(0)
     place = np.arange(len(means))
@@ -220,7 +232,7 @@ def _best_lambda(plan: Plan, frame: pd.DataFrame) -> Figure:
 
 
 def _coverage_error(plan: Plan, frame: pd.DataFrame) -> Figure:
-    """Mean error of coverage against nodes, both in logarithms, and a slope of −1/2."""
+    """Mean coverage error against number of nodes, log-log, with a line of slope −1/2."""
     sizes = frame["options"].map(lambda options: options["nodes"])
     means = frame.assign(nodes=sizes).groupby(["dataset", "nodes"], sort=True)["coverage_error"]
     errors = means.mean()
@@ -232,14 +244,14 @@ def _coverage_error(plan: Plan, frame: pd.DataFrame) -> Figure:
     nodes = np.array(sorted(set(sizes)), dtype=float)
     first = float(errors.groupby(level="nodes").mean().iloc[0])
     axes.plot(nodes, first * (nodes / nodes[0]) ** -0.5, color="gray", label="slope −1/2")
-    # what a method of exactly the wanted coverage would show on so few test nodes
+    # expected error of a method with exactly the nominal coverage on as many test nodes
     level = float(frame["confidence_level"].iloc[0])
     chance = np.sqrt(2 / np.pi * level * (1 - level) / (0.2 * nodes))
-    axes.plot(nodes, chance, ":", color="black", label="chance in the test nodes alone")
+    axes.plot(nodes, chance, ":", color="black", label="sampling error of the test nodes")
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_xlabel("nodes")
-    axes.set_ylabel("mean |PICP − wanted|")
+    axes.set_ylabel("mean |PICP − nominal|")
     bare(axes)
     figure.legend(loc="outside right center", frameon=False)
     return figure

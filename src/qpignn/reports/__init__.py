@@ -1,1 +1,1 @@
-"""Tables and figures made from results; nothing here trains."""
+"""Report pages, tables and figures of results; nothing here trains a model."""

@@ -1,4 +1,4 @@
-"""The user's own columns on the report page: which of them, as text or numbers, within a size."""
+"""Columns of the user's table on the report page: selection, formatting and size limits."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ import pandas as pd
 
 from qpignn.data.encoding import NUMBER
 from qpignn.data.graph import node_ids
-from qpignn.data.matrix import column, is_sparse
+from qpignn.data.matrix import column as matrix_column
+from qpignn.data.matrix import is_sparse
 from qpignn.errors import ArrayError, SettingError, brief, quoted
 from qpignn.reports.markup import rounded
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-BYTES = 6_000_000  # of JSON that columns may take
-MOST = 200  # columns
+BYTES = 6_000_000  # size limit of all columns, as JSON
+MOST = 200  # columns, at most
 DIGITS = 9
-LONGEST = 300  # characters of a text
-EXACT = 2**53  # whole numbers beyond are text: JavaScript would round them
+LONGEST = 300  # characters of a text, at most
+EXACT = 2**53  # larger integers are shown as text, because JavaScript would round them
 
 Rows = npt.NDArray[np.int64]
 
@@ -33,42 +34,43 @@ def column_content(
 ) -> dict[str, Any]:
     """Return columns for the page's table and node cards.
 
-    A column that only repeats the ids or the targets is skipped. Columns come in their order until
-    there are ``MOST`` or the page would grow by more than ``BYTES``.
+    Columns that repeat the ids or the targets are skipped. Columns are taken in order, up to
+    ``MOST`` columns and ``BYTES`` bytes.
 
     Args:
         data: the graph.
         columns: one value per node each, in the order of the graph's nodes; None for the graph's
             named features.
-        shown: the nodes that the page lists.
+        shown: indices of the nodes that the page lists.
 
     Returns:
-        ``list`` with a ``name``, a ``kind`` (number or text) and the values of each column, and
-        ``left_out``, the names of those that did not fit. Texts are ``words`` and ``codes``, the
-        positions in them; −1 is blank. The table begins with the first columns that are ``shown``:
-        all but the coordinates, which the map has.
+        ``list``, with ``name``, ``kind`` (number or text) and values of each column, and
+        ``left_out``, the names of those that did not fit. Text columns have ``categories`` and
+        ``codes``, the position of each value in them; −1 is blank. Columns that are not ``shown``
+        (the coordinates, which the map has) are hidden in the table at first.
 
     Raises:
-        SettingError, ArrayError: where columns are no table with one row per node.
+        SettingError: if ``columns`` is neither a table nor a mapping.
+        ArrayError: if a column does not have one value per node.
     """
-    found: list[dict[str, Any]] = []
+    included: list[dict[str, Any]] = []
     left_out: list[str] = []
     hidden = data.get("pos_names") or ()
     ids = [str(name) for name in node_ids(data)[shown]]
     y = None if data.get("y") is None else data.y.double().numpy()[shown]
     size = 0
-    for name, everyone in _source(data, columns):
-        values = everyone.iloc[shown]
-        if left_out or len(found) == MOST:
+    for name, column in _source(data, columns):
+        values = column.iloc[shown]
+        if left_out or len(included) == MOST:
             left_out.append(name)
         elif not _repeats(values, ids, y):
             content = {"name": name, "shown": name not in hidden, **_content(values)}
             size += len(json.dumps(content))
             if size <= BYTES:
-                found.append(content)
+                included.append(content)
             else:
                 left_out.append(name)
-    return {"list": found, "left_out": left_out}
+    return {"list": included, "left_out": left_out}
 
 
 def _source(
@@ -106,25 +108,25 @@ def _source(
 
 
 def _features(data: Data) -> Iterator[tuple[str, pd.Series[Any]]]:
-    """Return named features; categories as the words they were in the table.
+    """Yield named features; categorical ones with the categories of the original table.
 
-    Sparse features that were no table, such as words of pages, are left out.
+    Sparse features that do not come from a table, such as bags of words, are left out.
     """
     names, coding = list(data.get("feature_names") or []), data.get("coding")
     if coding is None or coding.feature_names != names:
         for i, name in enumerate([] if is_sparse(data.x) else names):
             yield str(name), pd.Series(data.x[:, i].numpy())
         return
-    for known in coding.columns:
-        if known.kind == NUMBER:
-            values = column(data.x, names.index(known.feature_names[0])).numpy()
+    for coded in coding.columns:
+        if coded.kind == NUMBER:
+            values = matrix_column(data.x, names.index(coded.feature_names[0])).numpy()
         else:
-            values = coding.categories_of(data.x, known.name)
-        yield known.name, pd.Series(values)
+            values = coding.categories_of(data.x, coded.name)
+        yield coded.name, pd.Series(values)
 
 
 def _repeats(column: pd.Series[Any], ids: list[str], y: npt.NDArray[Any] | None) -> bool:
-    """Whether a column only repeats what the page shows anyway."""
+    """Return whether a column repeats the ids or the targets, which the page shows anyway."""
     if _is_number(column) and y is not None:
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
         if np.array_equal(numbers, y, equal_nan=True):
@@ -147,31 +149,35 @@ def _content(column: pd.Series[Any]) -> dict[str, Any]:
         if np.nanmax(np.abs(numbers), initial=0) <= EXACT:
             integers = [None if pd.isna(value) else int(value) for value in column]
             return {"kind": "number", "values": integers}
-    codes, words = pd.factorize(_texts(column))
-    return {"kind": "text", "words": [str(word) for word in words], "codes": codes.tolist()}
+    codes, categories = pd.factorize(_texts(column))
+    return {"kind": "text", "categories": [str(one) for one in categories], "codes": codes.tolist()}
 
 
 def _digits(column: pd.Series[Any]) -> int:
-    """As many digits as a number of this type has."""
+    """Return the number of significant digits of the column's type."""
     return 7 if column.dtype == np.float32 else DIGITS
 
 
 def _texts(column: pd.Series[Any]) -> npt.NDArray[np.object_]:
-    """Return values as text, None where they are blank; dates without an empty time of day."""
+    """Return values as text, None for blanks; dates without a time of day of 00:00:00."""
     texts = [str(value) for value in column]
     if pd.api.types.is_datetime64_any_dtype(column):
         texts = [text.removesuffix(" 00:00:00") for text in texts]
-    found = np.empty(len(texts), dtype=object)
-    found[:] = [text if len(text) <= LONGEST else text[: LONGEST - 1] + "…" for text in texts]
-    found[column.isna().to_numpy()] = None
-    return found
+    shortened = np.empty(len(texts), dtype=object)
+    shortened[:] = [text if len(text) <= LONGEST else text[: LONGEST - 1] + "…" for text in texts]
+    shortened[column.isna().to_numpy()] = None
+    return shortened
 
 
 def left_out_note(names: list[str]) -> str:
-    """Say which columns are not on the page, in a sentence; empty where all are."""
+    """Return a sentence on the columns that are not on the page; empty if all are.
+
+    Args:
+        names: names of the columns that were left out.
+    """
     if not names:
         return ""
     return (
-        f"{len(names):,} further columns are not on this page, to keep it small "
+        f"{len(names):,} further columns are not on this page, to limit its size "
         f"({quoted(names, 5)}); choose columns with write_report(..., columns=)"
     )

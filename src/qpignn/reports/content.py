@@ -1,4 +1,4 @@
-"""Everything the report page shows of a fitted model, as plain data; and the page written."""
+"""Content of the report page of a fitted model, as plain data, and writing the page."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "pandas")
 ABOUT = {
-    "degree": "How many neighbours a node has.",
-    "community": "Densely joined parts of the graph (Louvain), named after their best connected "
-    "node.",
-    "distance": "Edges to the nearest node whose target the fit was given.",
-    "homophily": "How far the prediction is from the known targets of a node's neighbours.",
+    "degree": "Number of neighbours of a node.",
+    "community": "Densely connected parts of the graph (Louvain), each named after its node of "
+    "highest degree.",
+    "distance": "Number of edges to the nearest node whose target was given to the fit.",
+    "homophily": "Mean difference between the prediction and the given targets of neighbours.",
     "prediction": "The predicted value.",
-    "width": "The width of the interval: narrow ones should cover as often as wide ones.",
+    "width": "Interval width: narrow intervals should cover as often as wide ones.",
 }
 
 
@@ -54,27 +54,28 @@ def write_report(
     target: str = "target",
     title: str | None = None,
 ) -> Diagnosis:
-    """Write one self-contained HTML page about a fitted model, and return what it found.
+    """Write a self-contained HTML page about a fitted model.
 
     Args:
         model: the fitted method.
-        data: the graph, with its masks and all known targets. Where it has ``pos`` (nodes, 2), the
-            page draws a map; ``pos_names`` names the coordinates, and lon and lat are degrees.
-        path: the file.
-        confidence_level: which of the fitted levels; default the highest.
-        by: columns to show coverage by; see :func:`qpignn.diagnostics.diagnosis.diagnose`.
+        data: the graph, with its masks and all known targets. With ``pos`` (nodes, 2), the page
+            draws a map; ``pos_names`` names the coordinates, and lon and lat are degrees.
+        path: the file to write.
+        confidence_level: one of the fitted levels; default the highest.
+        by: columns to group by; see :func:`qpignn.diagnostics.diagnosis.diagnose`.
         columns: columns to show in the table of nodes and in the node card: a pandas table or a
             mapping from names to values, one per node, in the order of the graph's nodes. Numbers,
-            text and dates are welcome, whether they are features or not. Default: the graph's
-            named features. Of very large tables the first columns are shown.
-        target: what is predicted, in words.
-        title: of the page.
+            text and dates, whether they are features or not. Default: the graph's named features.
+            Of very large tables, the first columns are shown.
+        target: name of the predicted quantity.
+        title: title of the page.
 
     Returns:
         The diagnosis that the page shows.
 
     Raises:
-        SettingError, ArrayError: where ``columns`` is no table with one value per node.
+        SettingError: if ``columns`` is neither a table nor a mapping.
+        ArrayError: if a column does not have one value per node.
     """
     path = check_path("path", path)
     results = examine(model, data, confidence_level=confidence_level, by=by)
@@ -91,38 +92,43 @@ def page_content(
     target: str,
     title: str | None = None,
 ) -> dict[str, Any]:
-    """Return everything the page shows, for :func:`qpignn.reports.page.render_page`.
+    """Return the content of the page, for :func:`qpignn.reports.page.render_page`.
 
-    Arguments are those of :func:`write_report`.
+    Args:
+        results: results of the model.
+        model: the fitted method.
+        columns: columns of the table of nodes; see :func:`write_report`.
+        target: name of the predicted quantity.
+        title: title of the page.
     """
-    data, found = results.data, results.diagnosis
+    data, diagnosis = results.data, results.diagnosis
     shown = listed_nodes(data)
     place = np.full(len(results.intervals), -1)
     place[shown] = np.arange(len(shown))
     counts = summarize_graph(data)
     edges = f"{counts.edges:,} {'directed ' * counts.directed}edges"
     return {
-        "title": title or f"{_kind(found.side)} for {target}",
+        "title": title or f"{_kind(diagnosis.side)} for {target}",
         "subtitle": f"{counts.nodes:,} nodes, {edges}, {counts.labelled:,} labelled",
         "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "version": __version__,
         "level": results.intervals.confidence_level,
         "target": target,
-        "side": found.side,
+        "side": diagnosis.side,
         "summary": sentences(results, target),
-        "verdict": verdict(found),
-        "findings": [asdict(finding) for finding in found.findings],
+        "verdict": verdict(diagnosis),
+        "findings": [asdict(finding) for finding in diagnosis.findings],
         "figures": results.figures,
         "key_numbers": key_numbers(results),
         "band": band_content(data, results.intervals, place),
         "calibration": [
             {"level": one.level, "coverage": one.share, "low": one.low, "high": one.high}
-            for one in found.levels
+            for one in diagnosis.levels
         ],
-        "groupings": _groupings(found),
-        "misses": _misses(found),
-        "errors": [asdict(one) for one in found.errors],
-        "training": _training(model, found.side),
+        "groupings": _groupings(diagnosis),
+        "misses": _misses(diagnosis),
+        "errors": [asdict(one) for one in diagnosis.errors],
+        "training": _training(model, diagnosis.side),
         "graph": graph_drawing(data, place),
         "nodes": nodes_content(data, results.intervals, shown),
         "columns": column_content(data, columns, shown),
@@ -132,7 +138,7 @@ def page_content(
     }
 
 
-def _groupings(found: Diagnosis) -> list[dict[str, Any]]:
+def _groupings(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     return [
         {
             "name": division.name,
@@ -151,21 +157,21 @@ def _groupings(found: Diagnosis) -> list[dict[str, Any]]:
                 for group in division.groups
             ],
         }
-        for division in found.divisions
+        for division in diagnosis.divisions
     ]
 
 
 def _size(group: Group) -> float | None:
-    """Return a group's mean width or mean bound; None where a node of it lacks its bound."""
+    """Return a group's mean width or mean bound; None if a node of it has no bound."""
     if group.bound is None:
         return group.width
     return group.bound if np.isfinite(group.bound) else None
 
 
-def _misses(found: Diagnosis) -> dict[str, int] | None:
-    if found.coverage is None or found.side != "both":
+def _misses(diagnosis: Diagnosis) -> dict[str, int] | None:
+    if diagnosis.coverage is None or diagnosis.side != "both":
         return None
-    return {"below": found.below, "above": found.above, "nodes": found.coverage.nodes}
+    return {"below": diagnosis.below, "above": diagnosis.above, "nodes": diagnosis.coverage.nodes}
 
 
 def _kind(side: str) -> str:
@@ -175,7 +181,7 @@ def _kind(side: str) -> str:
 def _training(model: IntervalMethod, side: str) -> dict[str, Any] | None:
     """Return the training curves; ``level`` is the coverage that training aims at.
 
-    That is the highest fitted level. A bound of level L is trained as one end of a two-sided
+    That is the highest fitted level; a bound of level L is trained as one end of a two-sided
     interval of level 2L − 1.
     """
     history, level = model.history_, model.levels_[-1]
@@ -183,9 +189,9 @@ def _training(model: IntervalMethod, side: str) -> dict[str, Any] | None:
         return None
     aim = level if side == "both" else round(2 * level - 1, 9)
     curves = {name: rounded(getattr(history, name)) for name in ("loss", "coverage", "width")}
-    looks = [[epoch, float(f"{score:.6g}")] for epoch, score in history.held_out.items()]
+    scores = [[epoch, float(f"{score:.6g}")] for epoch, score in history.held_out.items()]
     end = {"best_epoch": history.best_epoch, "stopped": history.stopped}
-    return {**curves, "held_out": looks, "level": aim, **end}
+    return {**curves, "held_out": scores, "level": aim, **end}
 
 
 def _settings(model: IntervalMethod) -> list[list[str]]:

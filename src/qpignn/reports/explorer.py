@@ -1,11 +1,11 @@
-"""The part of the page in which nodes are looked up: filter, graph, table and node card."""
+"""The node explorer of the page: filter, graph, table and node card."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from qpignn.reports.columns import left_out_note
-from qpignn.reports.markup import number, sentence, text
+from qpignn.reports.markup import escaped, format_number, sentence
 from qpignn.reports.wording import WORDINGS
 
 COLOURS = {
@@ -16,24 +16,28 @@ COLOURS = {
 
 
 def explorer(content: dict[str, Any]) -> str:
-    """Return the whole part, empty of nodes: the browser fills it."""
+    """Return the explorer without nodes, which the browser fills in.
+
+    Args:
+        content: see :func:`qpignn.reports.page.render_page`.
+    """
     nodes = content["nodes"]
     part = f"{nodes['shown']:,} of {nodes['of']:,} nodes are listed" * (
         nodes["shown"] < nodes["of"]
     )
-    listed = ": ".join(words for words in (part, nodes["note"]) if words)
+    listed = ": ".join(note for note in (part, nodes["note"]) if note)
     notes = (listed, left_out_note(content["columns"]["left_out"]))
-    shown = "".join(f'<p class="lead">{sentence(words)}</p>' for words in notes if words)
+    shown = "".join(f'<p class="lead">{sentence(note)}</p>' for note in notes if note)
     return (
         f'{shown}<div class="explorer js-only" id="explorer">'
         f"{_filter(content)}{_graph(content)}{_table()}"
-        '<div class="panel" id="panel" role="region" aria-label="The chosen node" tabindex="0">'
+        '<div class="panel" id="panel" role="region" aria-label="Selected node" tabindex="0">'
         "</div></div>"
     )
 
 
 def _filter(content: dict[str, Any]) -> str:
-    """Return the controls that choose nodes, for the graph and the table alike."""
+    """Return the controls that filter nodes in both the graph and the table."""
     roles = ("given", "held out", "unlabelled", "not used")
     options = "".join(f'<option value="{i}">{role}</option>' for i, role in enumerate(roles))
     choices = "".join(
@@ -42,27 +46,28 @@ def _filter(content: dict[str, Any]) -> str:
         f'<output class="number" data-count="{value}"></output></label>'
         for value, label in _threshold_choices(content["side"])
     )
-    level, words = number(100 * content["level"]), WORDINGS[content["side"]]
+    wording, level = WORDINGS[content["side"]], content["level"]
+    shares = [format_number(round(100 * share, 9)) for share in (level, 1 - level)]
     return (
         '<div class="filter"><div class="controls" role="search">'
         '<label for="search" class="unseen">Search for nodes</label>'
         '<input type="search" id="search" placeholder="Search by node id" autocomplete="off" '
-        f'spellcheck="false">{_places(content["columns"]["list"])}'
+        f'spellcheck="false">{_search_scope(content["columns"]["list"])}'
         '<label for="role" class="unseen">Role of the nodes</label>'
         f'<select id="role"><option value="">all roles</option>{options}</select>'
-        f'<label for="threshold" class="long">Threshold for {text(content["target"])}</label>'
+        f'<label for="threshold" class="long">Threshold for {escaped(content["target"])}</label>'
         '<input type="number" id="threshold" step="any" placeholder="a number" '
         'autocomplete="off"></div>'
         '<fieldset class="controls choices" id="choices"><legend class="unseen">'
         f"Nodes on which side of the threshold</legend>{choices}</fieldset>"
-        f'<p class="lead" id="threshold-help" hidden>“Surely” is by the {level}\u00a0% '
-        f"{words.many}: about {number(round(100 - 100 * content['level'], 9))}\u00a0% of all true "
-        f"values are {words.all_missed}.</p></div>"
+        f'<p class="lead" id="threshold-help" hidden>“Surely” is according to the '
+        f"{shares[0]}\u00a0% {wording.many}: about {shares[1]}\u00a0% of all true values are "
+        f"{wording.all_missed}.</p></div>"
     )
 
 
-def _places(columns: list[dict[str, Any]]) -> str:
-    """Return the choice of where to search, if there are texts beside the ids."""
+def _search_scope(columns: list[dict[str, Any]]) -> str:
+    """Return the choice between ids and text; empty without text columns."""
     if not any(column["kind"] == "text" for column in columns):
         return ""
     return (
@@ -72,7 +77,7 @@ def _places(columns: list[dict[str, Any]]) -> str:
 
 
 def _threshold_choices(side: str) -> list[tuple[str, str]]:
-    """Return what a threshold can tell apart; one bound decides on one side only."""
+    """Return the choices that a threshold allows; one-sided intervals decide one side only."""
     every = ("all", "all nodes")
     above, below = ("above", "surely above"), ("below", "surely below")
     if side == "upper":
@@ -83,7 +88,7 @@ def _threshold_choices(side: str) -> list[tuple[str, str]]:
 
 
 def _graph(content: dict[str, Any]) -> str:
-    """Return the canvas of the graph with its controls; empty where nothing is drawn."""
+    """Return the canvas of the graph with its controls; empty without drawn nodes."""
     graph = content["graph"]
     if not graph or not graph["node"]:
         return ""
@@ -105,30 +110,35 @@ def _graph(content: dict[str, Any]) -> str:
     label = f"The {'map' if graph['axes'] else 'graph'}: {shown}"
     return (
         f'<div class="graph"><div class="controls">{_colours(content["side"])}'
-        f'<label class="check"{unused}><input type="checkbox" id="mark" checked> frame missed nodes'
-        '</label></div><div class="controls"><div id="ramp" class="ramp" role="img"></div>'
+        f'<label class="check"{unused}><input type="checkbox" id="mark" checked> outline missed '
+        'nodes</label></div><div class="controls"><div id="ramp" class="ramp" role="img"></div>'
         f'<div class="zoom" role="group" aria-label="Zoom">{buttons}</div></div>'
-        f'<canvas id="graph" tabindex="0" role="application" aria-label="{text(label)}" '
+        f'<canvas id="graph" tabindex="0" role="application" aria-label="{escaped(label)}" '
         'aria-describedby="graph-help"></canvas>'
         '<p class="lead" id="colour-note"></p>'
-        f'<p class="lead" id="graph-help">{text(shown)}{sentence(graph["note"])} '
-        "Drag to move; click the graph and turn the wheel to zoom. On the keyboard, arrows step "
-        "from node to node, Enter chooses, + and − zoom.</p></div>"
+        f'<p class="lead" id="graph-help">{escaped(shown)}{sentence(graph["note"])} '
+        "Drag to pan; click the graph, then scroll to zoom. Keyboard: arrow keys move between "
+        "nodes, Enter selects, + and − zoom.</p></div>"
     )
 
 
 def _colours(side: str) -> str:
-    """Return the choice of what colours show."""
+    """Return the choice of the quantity that colours show."""
     titles = COLOURS if side == "both" else {**COLOURS, "width": f"distance to the {side} bound"}
     options = "".join(f'<option value="{name}">{title}</option>' for name, title in titles.items())
     return f'<label for="colour">Colour by</label> <select id="colour">{options}</select>'
 
 
 def _table() -> str:
-    """Return the table with its controls; the browser fills in head and rows."""
+    """Return the table with its controls; the browser fills in header and rows."""
     pager = "".join(
         f'<button type="button" class="button" data-page="{way}">{label}</button>'
-        for way, label in (("first", "First"), ("back", "Back"), ("on", "Next"), ("last", "Last"))
+        for way, label in (
+            ("first", "First"),
+            ("back", "Previous"),
+            ("on", "Next"),
+            ("last", "Last"),
+        )
     )
     return (
         '<div class="table"><div class="controls">'

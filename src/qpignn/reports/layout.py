@@ -1,10 +1,10 @@
-"""Where to draw nodes: distances along edges become distances on paper.
+"""Graph layout: positions of the nodes in the plane that approximate graph distances.
 
-Pivot MDS (distances to a few dozen far-apart nodes, projected on the two directions in which they
-vary most) gives road networks and maps their shape at the cost of a few dozen breadth-first
-searches; on small graphs a spring step then spreads what lies on one spot. Connected components
-are laid out one by one and packed on shelves; isolated nodes, and those of components beyond the
-largest, stand in rows.
+Pivot MDS (Brandes and Pich, 2007) projects the distances to a few dozen pivot nodes that are far
+from each other onto their two principal directions, at the cost of one breadth-first search per
+pivot. On components of up to 10,000 nodes a force-directed step then separates nodes that coincide.
+Connected components are laid out one by one and packed in rows; isolated nodes, and those of
+components beyond the 100 largest, form a grid.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ Places = npt.NDArray[np.float64]
 """(nodes, 2)"""
 DRAWN_NODES, DRAWN_EDGES = 4_000, 12_000
 PIVOTS, FEW_PIVOTS = 50, 20
-MANY_NODES = 100_000  # components beyond have few pivots
-COMPONENTS = 100  # that are drawn as such
-SPRING_NODES = 10_000  # components up to here are spread by springs
-ROUNDS = 60
-NEAR = 24  # neighbours on paper that push each other away
-GAP = 0.12  # between components, in units of the smaller one's side
+MANY_NODES = 100_000  # larger components use FEW_PIVOTS
+COMPONENTS = 100  # components with a layout of their own, at most
+SPRING_NODES = 10_000  # larger components skip the force-directed step
+ROUNDS = 60  # iterations of the force-directed step
+NEAR = 24  # nearest nodes in the plane that repel each other
+GAP = 0.12  # between components, relative to the side of the smaller one
 
 
 def graph_drawing(data: Data, place: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """Return where to draw which nodes and edges; of many, some by chance.
+    """Return positions of nodes and the edges to draw; of large graphs, a random sample.
 
     Args:
         data: the graph.
-        place: each node's row in the page's table; −1 for none, which is not drawn either.
+        place: (nodes,), row of each node in the page's table; −1 for nodes that are not listed,
+            which are not drawn either.
     """
     links = adjacency(data)
     links = links.maximum(links.T)
@@ -61,7 +62,7 @@ def graph_drawing(data: Data, place: npt.NDArray[np.int64]) -> dict[str, Any]:
     spots = places[drawn] - corner
     sides = np.ptp(places[drawn], axis=0)
     width, height = (float(side or sides.max() or 1.0) for side in sides)
-    note = "nodes joined by an edge are drawn close together"
+    note = "connected nodes are drawn close together"
     if mapped is not None:
         note = "nodes are drawn at their coordinates"
     return {
@@ -81,11 +82,16 @@ def graph_drawing(data: Data, place: npt.NDArray[np.int64]) -> dict[str, Any]:
 
 
 def lay_out(links: Any, seed: int = 0) -> Places:
-    """Return a place for every node of a symmetric SciPy CSR matrix, in the unit of its size."""
+    """Return positions (nodes, 2) of the nodes of a graph; the same graph gives the same positions.
+
+    Args:
+        links: (nodes, nodes), symmetric adjacency matrix as SciPy CSR.
+        seed: seed of the first pivot and of the jitter.
+    """
     rng = numpy_rng(seed, "layout")
     count, label = connected_components(links, directed=False)
     sizes = np.bincount(label, minlength=count)
-    order = np.lexsort((label, -sizes[label]))  # the largest component first
+    order = np.lexsort((label, -sizes[label]))  # largest component first
     largest = np.sort(sizes)[::-1][:COMPONENTS]
     ends = np.cumsum([0, *largest[largest > 1]])
     inside = links[order][:, order]
@@ -95,15 +101,15 @@ def lay_out(links: Any, seed: int = 0) -> Places:
         boxes.append(_in_box(_component(inside[start:end, start:end], rng), end - start))
     if ends[-1] < len(order):
         parts.append(order[ends[-1] :])
-        boxes.append(_rows(len(parts[-1])))
-    found: Places = np.empty((links.shape[0], 2))
-    for nodes, box, corner in zip(parts, boxes, _shelves(boxes), strict=True):
-        found[nodes] = box + corner
-    return found
+        boxes.append(_grid(len(parts[-1])))
+    places: Places = np.empty((links.shape[0], 2))
+    for nodes, box, corner in zip(parts, boxes, _corners(boxes), strict=True):
+        places[nodes] = box + corner
+    return places
 
 
-def _rows(nodes: int) -> Places:
-    """Places of nodes without neighbours."""
+def _grid(nodes: int) -> Places:
+    """Return positions on a square grid, for nodes without neighbours."""
     width = math.isqrt(nodes - 1) + 1
     return np.column_stack(np.divmod(np.arange(nodes), width)).astype(np.float64)
 
@@ -120,12 +126,12 @@ def _pivot_mds(links: Any, rng: np.random.Generator) -> Places:
     pivots = PIVOTS if nodes <= MANY_NODES else FEW_PIVOTS
     centred = np.empty((nodes, min(pivots, nodes)), dtype=np.float32)
     for i in range(centred.shape[1]):
-        far = _steps(links, pivot)
-        centred[:, i] = far**2
-        nearest = np.minimum(nearest, far)
-        pivot = int(np.argmax(nearest))  # next the node furthest from all pivots so far
+        steps = _steps(links, pivot)
+        centred[:, i] = steps**2
+        nearest = np.minimum(nearest, steps)
+        pivot = int(np.argmax(nearest))  # the node furthest from all pivots so far
     columns = centred.mean(axis=0, dtype=np.float64)
-    for part in row_chunks(nodes):  # in place: the squares are the largest array of a report
+    for part in row_chunks(nodes):  # in place: this is the largest array of a report
         rows = centred[part].mean(axis=1, keepdims=True, dtype=np.float64)
         centred[part] -= columns + rows - columns.mean()
     _, vectors = np.linalg.eigh(
@@ -136,59 +142,61 @@ def _pivot_mds(links: Any, rng: np.random.Generator) -> Places:
         places = np.column_stack([places, np.zeros(nodes)])
     spread = np.ptp(places, axis=0).max() or 1.0
     jitter = rng.normal(scale=0.3 / np.sqrt(nodes), size=places.shape)
-    found: Places = places / spread + 0.1 * jitter  # twins would lie on one spot
-    return found
+    jittered: Places = places / spread + 0.1 * jitter  # nodes with equal neighbours coincide
+    return jittered
 
 
 def _steps(links: Any, start: int) -> npt.NDArray[np.float64]:
-    """Return how many edges lead from a node to each other of its component."""
+    """Return the number of edges from a node to every other node of its component."""
     order, parent = breadth_first_order(links, start, directed=True)
     place = np.empty(links.shape[0], dtype=np.int64)
     place[order] = np.arange(len(order))
-    parent_place = place[parent[order[1:]]]  # rises: a breadth-first search meets children in turn
-    far = np.zeros(len(order))
+    parent_place = place[parent[order[1:]]]  # sorted: children follow the order of parents
+    depth = np.zeros(len(order))
     begin, end, step = 0, 1, 0
     while end < len(order):
         step += 1
         begin, end = end, 1 + int(np.searchsorted(parent_place, end, side="left"))
-        far[begin:end] = step
+        depth[begin:end] = step
     steps = np.empty(links.shape[0])
-    steps[order] = far
+    steps[order] = depth
     return steps
 
 
 def _spread(links: Any, places: Places) -> Places:
-    """Pull neighbours together and push nodes apart that are close on paper, ever more gently."""
+    """Apply attraction along edges and repulsion between nearby nodes, with decreasing steps."""
     nodes = len(places)
     source, target = links.nonzero()
-    wanted = 1 / np.sqrt(nodes)  # length of an edge if nodes filled a unit square
+    length_scale = 1 / np.sqrt(nodes)  # edge length if nodes filled a unit square
     places = places.copy()
     degree = np.maximum(np.bincount(source, minlength=nodes), 1)[:, None]
     for turn in range(ROUNDS):
-        heat = 2 * wanted * (1 - turn / ROUNDS) + 0.05 * wanted
+        largest_step = 2 * length_scale * (1 - turn / ROUNDS) + 0.05 * length_scale
         gap = places[target] - places[source]
         length = np.linalg.norm(gap, axis=1, keepdims=True)
-        pull = gap * length / wanted
+        pull = gap * length / length_scale
         move = np.column_stack(
             [np.bincount(source, weights=pull[:, axis], minlength=nodes) for axis in (0, 1)]
         ) / np.sqrt(degree)
-        far, near = cKDTree(places).query(places, min(NEAR, nodes))
+        distance, near = cKDTree(places).query(places, min(NEAR, nodes))
         away = places[:, None] - places[near]
-        move += (away * (wanted / np.maximum(far, 0.01 * wanted))[..., None] ** 2).sum(axis=1)
+        move += (
+            away * (length_scale / np.maximum(distance, 0.01 * length_scale))[..., None] ** 2
+        ).sum(axis=1)
         size = np.maximum(np.linalg.norm(move, axis=1, keepdims=True), 1e-12)
-        places += move / size * np.minimum(size, heat)
+        places += move / size * np.minimum(size, largest_step)
     return places
 
 
 def _in_box(places: Places, nodes: int) -> Places:
-    """Move to the origin and scale to an area that grows with the number of nodes."""
+    """Move to the origin and scale the longer side to √nodes."""
     places = places - places.min(axis=0)
     scaled: Places = places / (np.ptp(places, axis=0).max() or 1.0) * np.sqrt(nodes)
     return scaled
 
 
-def _shelves(boxes: list[Places]) -> list[Places]:
-    """Return a corner for every box, the largest first: row upon row, about as wide as high."""
+def _corners(boxes: list[Places]) -> list[Places]:
+    """Return the lower left corner of every box: rows of boxes in an approximate square."""
     sides = [np.ptp(box, axis=0) + GAP * np.sqrt(len(box)) + 0.5 for box in boxes]
     area = sum(float(side[0] * side[1]) for side in sides)
     width = max(1.15 * np.sqrt(area), *(float(side[0]) for side in sides))

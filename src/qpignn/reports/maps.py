@@ -1,4 +1,4 @@
-"""Coordinates as a map: where nodes are drawn, and which numbers stand on its axes."""
+"""Maps of graphs with coordinates: positions of the nodes and axis labels."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from qpignn.intervals import Floats
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-SMALLEST_COSINE = 0.01  # near a pole: the map stays wider than a line
+SMALLEST_COSINE = 0.01  # lower limit, so that maps near a pole have a width
 
 
 @dataclass(frozen=True)
 class Map:
-    """Where nodes are drawn.
+    """Positions of the nodes on a map.
 
     Degrees are drawn in the equirectangular projection whose standard parallel is the nodes' mean
-    latitude φ: x = longitude · cos φ, y = latitude. Lengths are true along meridians, and along
-    parallels at φ.
+    latitude φ: x = longitude · cos φ, y = latitude. Lengths are exact along meridians and along
+    the parallel at φ.
 
     Attributes:
-        places: (nodes, 2), both axes in one unit of length.
-        names: of the two coordinates.
+        places: (nodes, 2), positions, with the same unit of length on both axes.
+        names: names of the two coordinates.
         degrees: whether they are longitude and latitude.
-        stretch: what one unit of the first coordinate measures in units of the second.
-        latitude: φ; None where the coordinates are not degrees.
+        stretch: length of one unit of the first coordinate in units of the second.
+        latitude: φ; None if the coordinates are not degrees.
     """
 
     places: Floats
@@ -39,11 +39,11 @@ class Map:
     latitude: float | None
 
     def axes(self, corner: Floats, width: float, height: float) -> dict[str, Any]:
-        """Return what the page needs to label its axes and to draw a scale bar.
+        """Return the data for axis labels and the scale bar.
 
         Args:
-            corner: the lower left corner of what is drawn, in the unit of ``places``.
-            width, height: of what is drawn, in the same unit.
+            corner: lower left corner of the drawn area, in the unit of ``places``.
+            width, height: size of the drawn area, in the same unit.
         """
         left, bottom = float(corner[0]), float(corner[1])
         return {
@@ -56,15 +56,18 @@ class Map:
 
 
 def map_of(data: Data) -> Map | None:
-    """Return the map of a graph that has two finite coordinates (``pos``) for every node.
+    """Return the map of a graph with two finite coordinates (``pos``) per node, else None.
 
-    Coordinates called lon and lat (or lng, longitude and latitude; ``pos_names``) are degrees, if
-    their numbers can be; all others are plain lengths.
+    Coordinates named lon and lat (or lng, longitude and latitude; ``pos_names``) are degrees if
+    their values are in range; all others are lengths.
+
+    Args:
+        data: the graph.
     """
-    found = data.get("pos")
-    if found is None or tuple(found.shape) != (data.x.shape[0], 2):
+    stored = data.get("pos")
+    if stored is None or tuple(stored.shape) != (data.x.shape[0], 2):
         return None
-    pos: Floats = found.double().numpy()
+    pos: Floats = stored.double().numpy()
     if not np.isfinite(pos).all():
         return None
     names = _names(data.get("pos_names"))
@@ -78,13 +81,13 @@ def map_of(data: Data) -> Map | None:
     return Map(places, names, degrees=True, stretch=stretch, latitude=latitude)
 
 
-def _names(found: Any) -> tuple[str, str]:
-    names = [str(name) for name in found] if isinstance(found, list | tuple) else []
+def _names(stored: Any) -> tuple[str, str]:
+    names = [str(name) for name in stored] if isinstance(stored, list | tuple) else []
     return (names[0], names[1]) if len(names) == 2 else ("x", "y")
 
 
 def _unwrapped(longitude: Floats) -> Floats:
-    """Return longitudes cut where no node is, for places on both sides of the 180° meridian."""
+    """Return longitudes cut at the widest gap, for maps across the 180° meridian."""
     around = np.sort(np.mod(longitude, 360))
     gaps = np.diff(around, append=around[0] + 360)
     start = around[(int(np.argmax(gaps)) + 1) % len(around)]

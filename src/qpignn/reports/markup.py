@@ -1,4 +1,4 @@
-"""Pieces of HTML: escaped text, numbers, tables, icons and the places of charts."""
+"""HTML fragments: escaped text, numbers, tables, icons, sections and containers of charts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
-WORDS = {"good": "Good", "note": "Note", "warning": "Warning"}
+SEVERITY_NAMES = {"good": "Good", "note": "Note", "warning": "Warning"}
 ICONS = {
     "good": '<circle cx="10" cy="10" r="9"/><path d="M5.8 10.4l2.8 2.8 5.6-6"/>',
     "note": '<circle cx="10" cy="10" r="9"/><path d="M10 9.2v5M10 5.6v.8"/>',
@@ -23,67 +23,100 @@ SAMPLES = {
 }
 
 
-def text(value: Any) -> str:
-    """Escape for HTML; halves of characters, which no file can hold, become question marks."""
+def escaped(value: Any) -> str:
+    """Return a value as text that is safe in HTML.
+
+    Args:
+        value: any value. Lone surrogates, which UTF-8 cannot encode, become question marks.
+    """
     return html.escape(str(value).encode("utf-8", "replace").decode("utf-8"))
 
 
 def sentence(value: Any) -> str:
-    """Escape prose: a capital first, a full stop last, and no line break before a per cent sign."""
-    words = str(value).strip().replace(" %", "\u00a0%").replace("± ", "±\u00a0")
-    stop = "" if words.endswith((".", "!", "?", "…", ":")) or not words else "."
-    return text(words[:1].upper() + words[1:] + stop)
+    """Return escaped prose with a capital letter, a full stop and unbroken percentages.
+
+    Args:
+        value: a sentence or phrase.
+    """
+    prose = str(value).strip().replace(" %", "\u00a0%").replace("± ", "±\u00a0")
+    stop = "" if prose.endswith((".", "!", "?", "…", ":")) or not prose else "."
+    return escaped(prose[:1].upper() + prose[1:] + stop)
 
 
-def number(value: float | None) -> str:
-    """About four significant digits, with a minus sign and thousands set apart."""
+def format_number(value: float | None) -> str:
+    """Return a number with about four significant digits and thousands separators.
+
+    Args:
+        value: the number; None and NaN become a dash.
+    """
     if value is None or not math.isfinite(value):
         return "–" if value is None or math.isnan(value) else ("∞" if value > 0 else "−∞")
     size = abs(value)
     if size and not 1e-4 <= size < 1e9:
-        words = f"{value:.3e}"
+        digits = f"{value:.3e}"
     elif size >= 1000:
-        words = f"{value:,.0f}"
+        digits = f"{value:,.0f}"
     else:
-        words = f"{float(f'{value:.4g}'):.10f}".rstrip("0").rstrip(".")
-    return words.replace("-", "−")
+        digits = f"{float(f'{value:.4g}'):.10f}".rstrip("0").rstrip(".")
+    return digits.replace("-", "−")
 
 
 def aligned(values: Sequence[float | None]) -> list[str]:
-    """Format a column with as many decimals as give its largest number four digits."""
-    known = [abs(value) for value in values if value is not None and math.isfinite(value)]
-    size = max(known, default=0.0)
+    """Return a column of numbers with the decimals that give the largest four digits.
+
+    Args:
+        values: the numbers of the column.
+    """
+    sizes = [abs(value) for value in values if value is not None and math.isfinite(value)]
+    size = max(sizes, default=0.0)
     if not 1e-3 <= size < 1e9:
-        return [number(value) for value in values]
+        return [format_number(value) for value in values]
     places = max(0, 3 - math.floor(math.log10(size)))
     return [
         f"{value:,.{places}f}".replace("-", "−")
         if value is not None and math.isfinite(value)
-        else number(value)
+        else format_number(value)
         for value in values
     ]
 
 
 def percentage(value: float | None, digits: int = 1) -> str:
-    """A share as per cents."""
+    """Return a share as a percentage with a non-breaking space.
+
+    Args:
+        value: the share, 0 to 1; None and non-finite numbers become a dash.
+        digits: digits after the decimal point.
+    """
     if value is None or not math.isfinite(value):
         return "–"
     return f"{100 * value:.{digits}f}\u00a0%".replace("-", "−")
 
 
 def percent_range(shares: dict[str, Any]) -> str:
-    """The ends of an error bar as per cents."""
+    """Return the ends of an error bar as percentages.
+
+    Args:
+        shares: a dictionary with the shares ``low`` and ``high``.
+    """
     low, high = (percentage(shares[end]) for end in ("low", "high"))
     return low.removesuffix("\u00a0%") + f" to {high}"
 
 
-def nodes_in_words(count: int) -> str:
-    """So many nodes."""
+def node_count(count: int) -> str:
+    """Return a number of nodes with its noun, such as ``"1 node"``.
+
+    Args:
+        count: the number of nodes.
+    """
     return "1 node" if count == 1 else f"{count:,} nodes"
 
 
 def icon(severity: str) -> str:
-    """The sign of a severity; a word stands beside it."""
+    """Return the icon of a severity; its name must stand next to it as text.
+
+    Args:
+        severity: ``good``, ``note`` or ``warning``.
+    """
     return (
         f'<svg class="icon {severity}" viewBox="0 0 20 20" width="20" height="20" '
         f'aria-hidden="true" focusable="false">{ICONS[severity]}</svg>'
@@ -91,49 +124,82 @@ def icon(severity: str) -> str:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], name: str, kind: str = "") -> str:
-    """Build a table of cells that are HTML already; the first of a row is its header."""
+    """Return a table whose rows begin with a header cell.
+
+    Args:
+        head: column headings, as HTML; empty for none.
+        rows: cells of each row, as HTML.
+        name: caption for screen readers, as plain text.
+        kind: CSS class.
+    """
     titles = "".join(f'<th scope="col">{cell}</th>' for cell in head)
     lines = "".join(
         f'<tr><th scope="row">{row[0]}</th>{"".join(f"<td>{cell}</td>" for cell in row[1:])}</tr>'
         for row in rows
     )
     top = f"<thead><tr>{titles}</tr></thead>" if head else ""
+    caption = f'<caption class="unseen">{escaped(name)}</caption>'
     return (
-        f'<div class="scroll"><table class="{kind}"><caption class="unseen">{text(name)}</caption>'
+        f'<div class="scroll"><table class="{kind}">{caption}'
         f"{top}<tbody>{lines}</tbody></table></div>"
     )
 
 
 def details(title: str, body: str) -> str:
-    """A part that is folded until asked for."""
-    return f"<details><summary>{text(title)}</summary>{body}</details>"
+    """Return a collapsible part of the page.
+
+    Args:
+        title: its title, as plain text.
+        body: its content, as HTML.
+    """
+    return f"<details><summary>{escaped(title)}</summary>{body}</details>"
 
 
 def chart(name: str, label: str) -> str:
-    """The place where the browser draws a chart; ``label`` says what it shows."""
+    """Return the container in which the browser draws a chart.
+
+    Args:
+        name: the chart, see ``assets/charts.js``.
+        label: description for screen readers, as plain text.
+    """
     return (
-        f'<div class="chart js-only" data-chart="{text(name)}" role="img" tabindex="0" '
-        f'aria-label="{text(label)} Arrow keys step through the points."></div>'
+        f'<div class="chart js-only" data-chart="{escaped(name)}" role="img" tabindex="0" '
+        f'aria-label="{escaped(label)} Arrow keys step through the points."></div>'
     )
 
 
 def legend(entries: Iterable[tuple[str, str]]) -> str:
-    """What the marks of a chart mean."""
+    """Return the legend of a chart.
+
+    Args:
+        entries: the marks, keys of ``SAMPLES``, each with its meaning as plain text.
+    """
     items = "".join(
         f'<li><svg viewBox="0 0 18 14" width="18" height="14" aria-hidden="true">'
-        f"{SAMPLES[sample]}</svg>{text(words)}</li>"
-        for sample, words in entries
+        f"{SAMPLES[sample]}</svg>{escaped(meaning)}</li>"
+        for sample, meaning in entries
     )
     return f'<ul class="legend js-only">{items}</ul>'
 
 
 def rounded(values: Any, digits: int = 9) -> list[float | None]:
-    """Return numbers of so many digits; infinite and unknown ones as null."""
+    """Return numbers rounded to significant digits; non-finite ones as None.
+
+    Args:
+        values: the numbers.
+        digits: number of significant digits.
+    """
     return [float(f"{value:.{digits}g}") if math.isfinite(value) else None for value in values]
 
 
 class Section(NamedTuple):
-    """A part of the page: its anchor, its name in the list of contents, and its HTML."""
+    """A section of the page.
+
+    Attributes:
+        anchor: its id.
+        title: its title in the table of contents.
+        html: the section as HTML.
+    """
 
     anchor: str
     title: str
@@ -141,10 +207,18 @@ class Section(NamedTuple):
 
 
 def section(anchor: str, title: str, lead: str, body: str, kind: str = "") -> Section:
-    """Frame a part; ``lead`` is plain text that says how to read it."""
-    words = f'<p class="lead">{text(lead)}</p>' if lead else ""
+    """Return a section with a heading and an introduction.
+
+    Args:
+        anchor: its id.
+        title: its title, as plain text.
+        lead: how to read it, as plain text; empty for none.
+        body: its content, as HTML.
+        kind: further CSS class.
+    """
+    introduction = f'<p class="lead">{escaped(lead)}</p>' if lead else ""
     frame = (
         f'<section id="{anchor}" class="card {kind}" aria-labelledby="{anchor}-title">'
-        f'<h2 id="{anchor}-title">{text(title)}</h2>{words}{body}</section>'
+        f'<h2 id="{anchor}-title">{escaped(title)}</h2>{introduction}{body}</section>'
     )
     return Section(anchor, title, frame)

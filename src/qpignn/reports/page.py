@@ -1,10 +1,9 @@
-"""A report as one page of HTML that needs nothing else: no network, no server, no other file.
+"""The report as a self-contained HTML page, without network, server or further files.
 
-What matters is written here, as text and tables, so that it is there without JavaScript and on
-paper; charts, the graph and the table of nodes are drawn in the browser (``assets/*.js``) from
-the same content, which is embedded as JSON. Names, ids and columns come from users' files and are
-never trusted: everything written here is escaped, and the page's own policy lets no script run but
-ours.
+Text and tables are part of the HTML, so that they are available without JavaScript and in print;
+charts, the graph and the table of nodes are drawn in the browser (``assets/*.js``) from the same
+content, which is embedded as JSON. Names, ids and columns come from users' files and are not
+trusted: all of them are escaped, and the page's content security policy allows its own script only.
 """
 
 from __future__ import annotations
@@ -17,11 +16,11 @@ from string import Template
 from typing import Any
 
 from qpignn.io.files import json_safe
-from qpignn.reports.markup import WORDS, Section, icon, sentence, text
+from qpignn.reports.markup import SEVERITY_NAMES, Section, escaped, icon, sentence
 from qpignn.reports.sections import sections
 
 SCRIPTS = ("base", "charts", "filter", "colours", "map", "graph", "card", "table", "start")
-"""The parts of the page's script, in the order in which they are joined."""
+"""Parts of the page's script, in the order in which they are concatenated."""
 
 
 def render_page(content: dict[str, Any]) -> str:
@@ -30,22 +29,22 @@ def render_page(content: dict[str, Any]) -> str:
     Args:
         content: title, subtitle, made, version, level, target, side, summary, verdict, findings,
             figures, key_numbers, band, calibration, groupings, misses, errors, training, graph,
-            nodes, columns, settings, versions and read, in plain Python types. A part that is None
-            or empty is left out. Bounds that are None are unbounded; ``graph["y"]`` grows
-            downwards, as on a screen, ``graph["aspect"]`` is width over height, and
-            ``graph["axes"]`` has the coordinates at the edges of a map; epochs count from 0.
+            nodes, columns, settings, versions and read, as JSON types. Parts that are None or
+            empty are left out. Bounds that are None are infinite; ``graph["y"]`` increases
+            downwards, ``graph["aspect"]`` is width / height, ``graph["axes"]`` has the coordinates
+            at the edges of a map; epochs count from 0.
     """
     style, script = _asset("page.css"), _script()
     parts = sections(content)
     return Template(_asset("page.html")).substitute(
         policy=_policy(style, script),
-        title=text(content["title"]),
+        title=escaped(content["title"]),
         style=style,
         script=script,
         header=_header(content),
         contents=_contents(parts),
         sections="\n".join(_arrange(parts)),
-        footer=f"<p>Made {text(content['made'])} with qpignn {text(content['version'])}.</p>",
+        footer=f"<p>Made {escaped(content['made'])} with qpignn {escaped(content['version'])}.</p>",
         content=_embedded(content),
     )
 
@@ -55,35 +54,35 @@ def _asset(name: str) -> str:
 
 
 def _script() -> str:
-    """The parts of the script, joined in one scope of their own."""
+    """Return the parts of the script, concatenated in a function scope."""
     parts = "\n".join(_asset(f"{name}.js") for name in SCRIPTS)
     return f'(() => {{\n"use strict";\n\n{parts}}})();\n'
 
 
 def _policy(style: str, script: str) -> str:
-    """Nothing from anywhere, and only the style and the script this page was made with."""
+    """Return the content security policy: no resources except the page's own style and script."""
     return (
         f"default-src 'none'; script-src '{_digest(script)}'; style-src '{_digest(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
     )
 
 
-def _digest(words: str) -> str:
-    return "sha256-" + base64.b64encode(hashlib.sha256(words.encode()).digest()).decode()
+def _digest(source: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(source.encode()).digest()).decode()
 
 
 def _embedded(content: dict[str, Any]) -> str:
-    """JSON in ASCII in which no string can end the script it stands in."""
+    """Return the content as ASCII JSON that cannot end the script element around it."""
     form: dict[str, Any] = {"allow_nan": False, "separators": (",", ":")}
     try:
-        words = json.dumps(content, **form)
-    except ValueError:  # an infinite number: look through all of them, which takes time
-        words = json.dumps(json_safe(content), **form)
-    return words.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+        document = json.dumps(content, **form)
+    except ValueError:  # a non-finite number; json_safe is slow, so only then
+        document = json.dumps(json_safe(content), **form)
+    return document.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _arrange(parts: list[Section]) -> list[str]:
-    """Put calibration and errors, which are small, side by side."""
+    """Place the small sections, calibration and errors, side by side."""
     small = [part.html for part in parts if part.anchor in ("calibration", "errors")]
     pair = f'<div class="pair">{"".join(small)}</div>'
     arranged = []
@@ -96,7 +95,9 @@ def _arrange(parts: list[Section]) -> list[str]:
 
 
 def _contents(parts: list[Section]) -> str:
-    items = "".join(f'<li><a href="#{part.anchor}">{text(part.title)}</a></li>' for part in parts)
+    items = "".join(
+        f'<li><a href="#{part.anchor}">{escaped(part.title)}</a></li>' for part in parts
+    )
     return f"<ol>{items}</ol>"
 
 
@@ -107,14 +108,14 @@ def _header(content: dict[str, Any]) -> str:
     return (
         '<button type="button" id="theme" class="button quiet js-only" aria-pressed="false">'
         "Dark mode</button>"
-        f"<h1>{text(content['title'])}</h1>"
-        f'<p class="subtitle">{text(content["subtitle"])}</p>'
+        f"<h1>{escaped(content['title'])}</h1>"
+        f'<p class="subtitle">{escaped(content["subtitle"])}</p>'
         f"{banner}{_banner(verdict['severity'], verdict['text'])}"
     )
 
 
-def _banner(severity: str, words: str) -> str:
+def _banner(severity: str, message: str) -> str:
+    name = f"<strong>{SEVERITY_NAMES[severity]}.</strong>"
     return (
-        f'<p class="verdict {severity}">{icon(severity)}<span><strong>{WORDS[severity]}.</strong> '
-        f"{sentence(words)}</span></p>"
+        f'<p class="verdict {severity}">{icon(severity)}<span>{name} {sentence(message)}</span></p>'
     )

@@ -1,4 +1,4 @@
-"""What the pictures of results share: figures without a window, colours and markers."""
+"""Shared parts of the pictures of results: figures without a window, colours and markers."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-# hues apart for the colour-blind (Okabe and Ito), each with a marker and a dash of its own
+# colour-blind safe palette (Okabe and Ito); markers and dashes distinguish lines in print
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#7f7f7f")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*", "<", ">")
 DASHES = ("-", "--", "-.", ":")
@@ -22,27 +22,39 @@ OF_METHODS = {
     "deep_ensemble": ("#7f7f7f", "<"),
     "cqr": ("#8c510a", ">"),
 }
-"""A method looks the same in every picture; no two share both colour and marker."""
+"""Colour and marker of each method, the same in every picture and different for any two."""
 WIDTH_LABEL = "mean width (MPIW), in train ranges"
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of a size in inches, drawn without a window."""
+    """Return an empty figure that is drawn without a window.
+
+    Args:
+        width, height: size in inches.
+    """
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
 def style(i: int) -> dict[str, Any]:
-    """Return the colour and marker of the i-th thing in a picture."""
+    """Return colour and marker of the i-th series of a picture.
+
+    Args:
+        i: position of the series.
+    """
     return {"color": COLORS[i % len(COLORS)], "marker": MARKERS[i % len(MARKERS)]}
 
 
 def method_style(name: str, i: int = 0) -> dict[str, Any]:
-    """Return a method's colour and marker: its own, or those of the i-th thing in a picture.
+    """Return colour and marker of a method.
 
-    A variant of a method (``ensemble:NAME``, ``conformal:NAME``, ``NAME_single``) looks like the
-    method, with a hollow marker.
+    Variants of a method (``ensemble:NAME``, ``conformal:NAME``, ``NAME_single``) have its colour
+    and a hollow marker.
+
+    Args:
+        name: name of the method.
+        i: position of the series, for methods without a style of their own.
     """
     base = name.rpartition(":")[2].removesuffix("_single")
     if base not in OF_METHODS:
@@ -53,5 +65,9 @@ def method_style(name: str, i: int = 0) -> dict[str, Any]:
 
 
 def bare(axes: Any) -> None:
-    """Take away the upper and the right border."""
+    """Hide the upper and the right border of a plot.
+
+    Args:
+        axes: the Matplotlib axes.
+    """
     axes.spines[["top", "right"]].set_visible(False)

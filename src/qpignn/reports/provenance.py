@@ -1,47 +1,51 @@
-"""How the model was trained and the report made: the last two sections of the page."""
+"""The last sections of the report page: training curves, and all metrics and settings."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from qpignn.diagnostics.coverage import percent
-from qpignn.reports.markup import Section, chart, details, number, section, table, text
+from qpignn.reports.markup import Section, chart, details, escaped, format_number, section, table
 from qpignn.reports.wording import WORDINGS
 
 ABOUT_FIGURES = {
-    "confidence_level": "the coverage asked for",
-    "n_test": "held-out nodes the figures are computed on",
-    "picp": "coverage: the share of true values {kept}",
-    "mpiw": "mean width of the intervals, in ranges of the given targets",
-    "mpiw_raw": "mean width of the intervals, in the target's own unit",
-    "nmpiw": "mean width, in ranges of the held-out targets",
-    "mpe": "mean distance from the middle of the interval to the true value, in given ranges",
-    "sharpness": "mean squared width: one very wide interval weighs more",
-    "winkler": "Winkler score: width plus a price for every miss; smaller is better",
-    "winkler_one": "the same with a price of 1 per unit missed",
-    "cwc": "coverage and width in one number; smaller is better",
-    "mae": "mean absolute error of the prediction, in the target's own unit",
-    "rmse": "root mean squared error of the prediction, in the target's own unit",
-    "mean_bound": "mean of the bounds, in the target's own unit",
-    "miss_rate": "share of true values beyond their bound",
-    "pinball": "pinball loss of the bound as a quantile, in the target's own unit",
+    "confidence_level": "the nominal coverage",
+    "n_test": "number of held-out nodes that the metrics are computed on",
+    "picp": "coverage: share of true values {covered}",
+    "mpiw": "mean interval width, divided by the range of the given targets",
+    "mpiw_raw": "mean interval width, in the target's unit",
+    "nmpiw": "mean interval width, divided by the range of the held-out targets",
+    "mpe": "mean distance from interval midpoint to true value, divided by the given range",
+    "sharpness": "mean squared width: very wide intervals have a large weight",
+    "winkler": "Winkler score: width plus a penalty for every miss; smaller is better",
+    "winkler_one": "Winkler score with a penalty of 1 per unit missed",
+    "cwc": "coverage width criterion: coverage and width in one number; smaller is better",
+    "mae": "mean absolute error of the prediction, in the target's unit",
+    "rmse": "root mean squared error of the prediction, in the target's unit",
+    "mean_bound": "mean of the bounds, in the target's unit",
+    "miss_rate": "share of true values beyond their bounds",
+    "pinball": "pinball loss of the bound as a quantile, in the target's unit",
 }
 STOPPED = {
-    "epochs": "Training ran through all its epochs.",
-    "patience": "Training stopped early, because held-out nodes were no longer served better.",
+    "epochs": "Training completed all epochs.",
+    "patience": "Training stopped early because the held-out score no longer improved.",
     "interrupted": "Training was interrupted before its end.",
 }
 
 
 def training(content: dict[str, Any]) -> Section | None:
-    """Return the curves of training, epoch by epoch; None where there are none."""
+    """Return the training curves by epoch; None without any.
+
+    Args:
+        content: see :func:`qpignn.reports.page.render_page`.
+    """
     curves = content["training"]
     if not curves or not curves["loss"]:
         return None
     best, epochs = curves["best_epoch"], len(curves["loss"])
-    kept = f" The weights kept are those of epoch {best} (dashed line)." if best >= 0 else ""
+    kept = f" The weights are those of epoch {best} (dashed line)." if best >= 0 else ""
     stopped = STOPPED.get(curves["stopped"], str(curves["stopped"]))
-    lead = f"{epochs:,} epochs, that is passes over the graph. {stopped}{kept}"
+    lead = f"{epochs:,} epochs (passes over the graph). {stopped}{kept}"
     aim = percent(curves["level"])
     covered = f"of training nodes; the line is the {aim} that training aims at"
     wide = "of intervals, in scaled units"
@@ -49,7 +53,7 @@ def training(content: dict[str, Any]) -> Section | None:
         covered = f"of training nodes by a two-sided {aim} interval, one end of which is the bound"
         wide = "of the two-sided intervals, in scaled units"
     panels = [
-        ("loss", "Loss", "what training makes small"),
+        ("loss", "Loss", "minimised by training"),
         ("coverage", "Coverage", covered),
         ("width", "Mean width", wide),
         ("held_out", "Held-out score", "lower is better"),
@@ -64,21 +68,26 @@ def training(content: dict[str, Any]) -> Section | None:
 
 
 def background(content: dict[str, Any]) -> Section | None:
-    """Return all figures, settings, versions and what was read; None where there is nothing."""
-    kept = WORDINGS[content["side"]].all_kept
+    """Return all metrics, settings, versions and facts about the input; None without any.
+
+    Args:
+        content: see :func:`qpignn.reports.page.render_page`.
+    """
+    covered = WORDINGS[content["side"]].all_covered
     figures = {k: v for k, v in (content["figures"] or {}).items() if v is not None}
-    named = [
+    metrics = [
         (
-            f"<code>{text(name)}</code>",
-            number(value),
-            text(ABOUT_FIGURES.get(name, "").replace("{kept}", kept)),
+            f"<code>{escaped(name)}</code>",
+            format_number(value),
+            escaped(ABOUT_FIGURES.get(name, "").replace("{covered}", covered)),
         )
         for name, value in figures.items()
     ]
-    parts = [("Settings", "settings"), ("Versions", "versions"), ("What was read", "read")]
-    body = details("All figures, by their short names", table((), named, "All figures", "words"))
-    body = body if named else ""
+    parts = [("Settings", "settings"), ("Versions", "versions"), ("Input data", "read")]
+    body = (
+        details("All metrics", table((), metrics, "All metrics", "definitions")) if metrics else ""
+    )
     for title, name in parts:
-        rows = [(text(left), text(right)) for left, right in content[name]]
-        body += details(title, table((), rows, title, "words")) if rows else ""
-    return section("background", "How this was made", "", body) if body else None
+        rows = [(escaped(left), escaped(right)) for left, right in content[name]]
+        body += details(title, table((), rows, title, "definitions")) if rows else ""
+    return section("background", "Details", "", body) if body else None

@@ -1,4 +1,4 @@
-"""A table as text: Markdown, LaTeX or JSON."""
+"""Rendering of tables as Markdown, LaTeX or JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import asdict
 from qpignn.io.files import json_safe
 from qpignn.reports.tables import NUMBERS, Shown, Table
 
-WIDE = 6  # columns; more are shrunk to the page (graphicx)
+WIDE = 6  # columns; wider LaTeX tables are scaled to the page (graphicx)
 
 Place = str | tuple[Shown, ...]
 SPECIAL = {letter: f"\\{letter}" for letter in "%_&#${}"}
@@ -19,9 +19,15 @@ SPECIAL |= {"√": r"$\surd$", "×": r"$\times$", "–": "--"}
 
 
 def to_markdown(table: Table) -> str:
-    """Bold: the wanted coverage is reached; underlined: the narrowest of those."""
+    """Return a table as Markdown.
+
+    Bold means that the nominal coverage is reached, underlined the narrowest of those.
+
+    Args:
+        table: the table.
+    """
     lines = [f"**{table.title}**", "", _bar(table.headings), _bar(["---"] * len(table.headings))]
-    lines += [_bar([_words(place, _mark_markdown) for place in row]) for row in table.rows]
+    lines += [_bar([_cell(place, _mark_markdown) for place in row]) for row in table.rows]
     return "\n".join([*lines, *(["", table.note] if table.note else [])]) + "\n"
 
 
@@ -30,7 +36,11 @@ def _bar(places: list[str] | tuple[str, ...]) -> str:
 
 
 def to_latex(table: Table) -> str:
-    """For the booktabs package; bold and underlined as in Markdown."""
+    """Return a table as LaTeX for the booktabs package, with the marks of :func:`to_markdown`.
+
+    Args:
+        table: the table.
+    """
     wide = len(table.headings) > WIDE
     lines = [
         r"\begin{table}",
@@ -43,14 +53,18 @@ def to_latex(table: Table) -> str:
         r"\midrule",
     ]
     for row in table.rows:
-        lines.append(" & ".join(_words(place, _mark_latex, _latex) for place in row) + r" \\")
+        lines.append(" & ".join(_cell(place, _mark_latex, _latex) for place in row) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}" + "}" * wide]
     lines += [rf"\par {_latex(table.note)}"] if table.note else []
     return "\n".join([*lines, r"\end{table}"]) + "\n"
 
 
 def to_json(table: Table) -> str:
-    """All figures, unrounded, with their marks."""
+    """Return a table as JSON, with unrounded values and their marks.
+
+    Args:
+        table: the table.
+    """
     rows = [
         [place if isinstance(place, str) else [asdict(part) for part in place] for place in row]
         for row in table.rows
@@ -66,7 +80,7 @@ FORMATS: dict[str, Callable[[Table], str]] = {
 }
 
 
-def _words(
+def _cell(
     place: Place, mark: Callable[[str, Shown], str], plain: Callable[[str], str] = str
 ) -> str:
     if isinstance(place, str):
@@ -82,7 +96,12 @@ def _figure(part: Shown, mark: Callable[[str, Shown], str], plain: Callable[[str
 
 
 def digits(value: float, metric: str = "") -> str:
-    """Three decimals, fewer for large numbers, none for counts."""
+    """Return a number with three decimals, fewer for large numbers, none for counts.
+
+    Args:
+        value: the number.
+        metric: its metric; names in ``NUMBERS`` are counts.
+    """
     if metric in NUMBERS or abs(value) >= 1000:
         text = f"{value:,.0f}"
     elif abs(value) >= 10:

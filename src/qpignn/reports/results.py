@@ -1,4 +1,4 @@
-"""A fitted model examined on a graph: intervals of every node, diagnosis and figures."""
+"""Results of a fitted model on a graph: intervals of every node, diagnosis and metrics."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Results:
-    """What a report is about.
+    """Results that a report shows.
 
     Attributes:
         data: the graph.
-        intervals: of every node, at the level reported.
-        diagnosis: on the held-out nodes.
-        figures: the metrics of the held-out nodes; None where there are none.
+        intervals: intervals of every node, at the reported level.
+        diagnosis: diagnosis on the held-out nodes.
+        figures: metrics of the held-out nodes; None if there are none.
     """
 
     data: Data
@@ -41,32 +41,42 @@ def examine(
     confidence_level: float | None = None,
     by: Mapping[str, Any] | Sequence[str] = (),
 ) -> Results:
-    """Predict on a whole graph at every level there is, and judge one of them.
+    """Predict the intervals of a whole graph at all levels and diagnose one level.
 
     Args:
         model: the fitted method.
         data: the graph, with its masks and all known targets.
-        confidence_level: which of the fitted levels to judge; default the highest.
-        by: columns to divide by; see :func:`qpignn.diagnostics.diagnosis.diagnose`.
+        confidence_level: one of the fitted levels; default the highest.
+        by: columns to group by; see :func:`qpignn.diagnostics.diagnosis.diagnose`.
+
+    Returns:
+        Intervals, diagnosis and metrics.
+
+    Raises:
+        SettingError: if ``model`` is not a method.
     """
     if not isinstance(model, IntervalMethod):
         raise SettingError(f"model: expected a fitted method, got {brief(model)}")
     data = check_graph(data, need_target=False)
     intervals, *others = model.predict_levels(data, confidence_level=confidence_level)
-    calibrated = model.fitted_.calibrated_on
-    found = diagnose(
+    diagnosis = diagnose(
         data,
         intervals,
         others,
         by=by,
-        calibration_nodes=calibrated,
+        calibration_nodes=model.fitted_.calibrated_on,
         training_warning=model.history_.warning(),
     )
-    return Results(data, intervals, found, held_out_figures(data, intervals))
+    return Results(data, intervals, diagnosis, held_out_figures(data, intervals))
 
 
 def held_out_figures(data: Data, intervals: Intervals) -> dict[str, float | None] | None:
-    """Return the metrics of all held-out nodes, as ``qpignn evaluate --json`` prints them."""
+    """Return the metrics of all held-out nodes, as ``qpignn evaluate --json`` prints them.
+
+    Args:
+        data: the graph, with its masks and all known targets.
+        intervals: intervals of every node.
+    """
     test = test_nodes(data)
     if not bool(test.any()):
         return None

@@ -1,4 +1,4 @@
-"""The rows of the report page: which nodes are listed and drawn, and with how many digits."""
+"""Rows of the report page: selection of the listed and drawn nodes, and their digits."""
 
 from __future__ import annotations
 
@@ -22,14 +22,18 @@ TABLE_NODES = 100_000
 
 
 def listed_nodes(data: Data) -> npt.NDArray[np.int64]:
-    """Return the nodes the table lists: all, or of very many the unlabelled ones first."""
+    """Return the nodes in the table: all, or 100,000 of them with the unlabelled ones first.
+
+    Args:
+        data: the graph.
+    """
     nodes = data.x.shape[0]
     if nodes <= TABLE_NODES:
         return np.arange(nodes)
     roles = _roles(data)
     order = numpy_rng(0, "report rows").permutation(nodes)
-    urgency = np.array([2, 1, 0, 3])[roles[order]]
-    chosen = order[np.argsort(urgency, kind="stable")][:TABLE_NODES]
+    priority = np.array([2, 1, 0, 3])[roles[order]]
+    chosen = order[np.argsort(priority, kind="stable")][:TABLE_NODES]
     return np.sort(chosen)
 
 
@@ -41,14 +45,20 @@ def _roles(data: Data) -> npt.NDArray[np.int64]:
 
 
 def nodes_content(data: Data, intervals: Intervals, shown: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """Return the table: ids, roles and intervals of the listed nodes."""
+    """Return the table: ids, roles and intervals of the listed nodes.
+
+    Args:
+        data: the graph.
+        intervals: intervals of every node.
+        shown: indices of the listed nodes.
+    """
     of = len(intervals)
     y = data.y.double().numpy() if data.get("y") is not None else np.full(of, np.nan)
     columns = {**_columns(intervals), "target": y}
     digits = _digits(intervals)
     hits = intervals.covers(np.where(np.isnan(y), intervals.prediction, y))
     inside = np.where(np.isnan(y), 0, np.where(hits, 1, 2))
-    note = "" if len(shown) == of else "unlabelled and held-out nodes first, the others by chance"
+    note = "" if len(shown) == of else "unlabelled and held-out nodes first, the others at random"
     return {
         "id": [str(name) for name in node_ids(data)[shown]],
         "role": _roles(data)[shown].tolist(),
@@ -64,31 +74,36 @@ def nodes_content(data: Data, intervals: Intervals, shown: npt.NDArray[np.int64]
 def band_content(
     data: Data, intervals: Intervals, place: npt.NDArray[np.int64]
 ) -> dict[str, Any] | None:
-    """Return held-out nodes by rising prediction; of many, some at even ranks.
+    """Return held-out nodes in order of prediction; at most 400, evenly spaced by rank.
 
-    Not by target: even perfect intervals miss more often where targets are extreme.
+    The order is not by target: even perfect intervals miss more often where targets are extreme.
+
+    Args:
+        data: the graph.
+        intervals: intervals of every node.
+        place: (nodes,), row of each node in the page's table; −1 for nodes that are not listed.
     """
     test = np.flatnonzero(test_nodes(data).numpy())
     if not len(test):
         return None
     y = data.y.double().numpy()
     order = test[np.argsort(intervals.prediction[test], kind="stable")]
-    some = order[np.unique(np.linspace(0, len(order) - 1, BAND_NODES).round().astype(int))]
+    sample = order[np.unique(np.linspace(0, len(order) - 1, BAND_NODES).round().astype(int))]
     columns = {"target": y, **_columns(intervals)}
     digits = _digits(intervals)
-    inside = intervals.select(some).covers(y[some]).tolist()
-    drawn = {name: rounded(column[some], digits) for name, column in columns.items()}
+    inside = intervals.select(sample).covers(y[sample]).tolist()
+    drawn = {name: rounded(column[sample], digits) for name, column in columns.items()}
     return {
-        "node": place[some].tolist(),
+        "node": place[sample].tolist(),
         **drawn,
         "inside": inside,
-        "shown": len(some),
+        "shown": len(sample),
         "of": len(test),
     }
 
 
 def _columns(intervals: Intervals) -> dict[str, Floats]:
-    """Return prediction and bounds; a one-sided result has no other bound, not even a limit."""
+    """Return prediction and bounds; the bound that a one-sided result lacks is infinite."""
     lower, upper = intervals.lower, intervals.upper
     if intervals.side == "upper":
         lower = np.full_like(lower, -np.inf)
@@ -98,9 +113,9 @@ def _columns(intervals: Intervals) -> dict[str, Floats]:
 
 
 def _digits(intervals: Intervals) -> int:
-    """Return how many digits numbers need so that a typical width keeps four of them.
+    """Return the significant digits that give the median width four correct digits.
 
-    For a one-sided result, what must keep them is the distance from prediction to bound.
+    For one-sided results, the distance from prediction to bound takes the place of the width.
     """
     ends = np.concatenate([intervals.prediction, intervals.lower, intervals.upper])
     size = np.abs(ends[np.isfinite(ends)]).max(initial=0.0)

@@ -1,4 +1,4 @@
-"""The words for a result: intervals, or bounds on one side."""
+"""Terms of the report page for two-sided intervals, upper bounds and lower bounds."""
 
 from __future__ import annotations
 
@@ -7,65 +7,69 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Wording:
-    """How the page speaks of a result.
+    """Terms for one kind of result.
 
     Attributes:
-        one, many: its name, such as interval or upper bound.
-        meant: completes "... that", said of the true value and a level.
-        kept, missed: where a true value is that is covered, and one that is not.
-        tight, loose: what is wrong where coverage is below, or above, the wanted one.
+        one, many: its name, singular and plural, such as interval or upper bound.
+        purpose: what it should do; completes "an interval that …".
+        covered, missed: position of a true value that is covered, and of one that is not.
+        undercoverage, overcoverage: what coverage below, or above, the nominal level means.
         mean: heading of the mean width, or of the mean bound.
     """
 
     one: str
     many: str
-    meant: str
-    kept: str
+    purpose: str
+    covered: str
     missed: str
-    tight: str
-    loose: str
+    undercoverage: str
+    overcoverage: str
     mean: str
 
     @property
-    def all_kept(self) -> str:
-        """Where several true values are that are covered."""
-        return self.kept.replace("its", "their")
+    def all_covered(self) -> str:
+        """Plural of ``covered``."""
+        return _plural(self.covered)
 
     @property
     def all_missed(self) -> str:
-        """Where several true values are that are not."""
-        return self.missed.replace("its", "their")
+        """Plural of ``missed``."""
+        return _plural(self.missed)
+
+
+def _plural(position: str) -> str:
+    return position.replace("its", "their") + "s"
 
 
 WORDINGS = {
     "both": Wording(
         one="interval",
         many="intervals",
-        meant="is meant to hold the true value",
-        kept="inside its interval",
+        purpose="should contain the true value",
+        covered="inside its interval",
         missed="outside its interval",
-        tight="intervals are too narrow",
-        loose="wider than need be",
+        undercoverage="intervals are too narrow",
+        overcoverage="intervals are wider than necessary",
         mean="Mean width",
     ),
     "upper": Wording(
         one="upper bound",
         many="upper bounds",
-        meant="the true value is meant not to exceed",
-        kept="below its bound",
+        purpose="should be at or above the true value",
+        covered="below its bound",
         missed="above its bound",
-        tight="bounds are too low",
-        loose="higher than need be",
+        undercoverage="bounds are too low",
+        overcoverage="bounds are higher than necessary",
         mean="Mean bound",
     ),
     "lower": Wording(
         one="lower bound",
         many="lower bounds",
-        meant="the true value is meant not to fall below",
-        kept="above its bound",
+        purpose="should be at or below the true value",
+        covered="above its bound",
         missed="below its bound",
-        tight="bounds are too high",
-        loose="lower than need be",
+        undercoverage="bounds are too high",
+        overcoverage="bounds are lower than necessary",
         mean="Mean bound",
     ),
 }

@@ -1,13 +1,13 @@
-// The parts of this script are joined in one scope (SCRIPTS in page.py). It draws charts, graph and
-// table from the JSON in #content. Ids, names and columns come from users' files: they are written
-// as text content only, never as HTML.
+// The parts of this script are concatenated in one scope (SCRIPTS in page.py). They draw charts,
+// graph and table from the JSON in #content. Ids, names and columns come from users' files: they are
+// inserted as text content only, never as HTML.
 
 const root = document.documentElement;
 const ROLES = ["given", "held out", "unlabelled", "not used"];
 const byId = (id) => document.getElementById(id);
 const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
 let content, nodes, own, filter, graph, table;
-let chosen = -1; // row of the node shown in the card
+let chosen = -1; // row of the selected node
 
 // ---- light and dark -------------------------------------------------------------------------
 
@@ -17,7 +17,7 @@ const isDark = () => (root.dataset.theme ? root.dataset.theme === "dark" : prefe
 function rememberTheme(theme) {
   try {
     localStorage.setItem("qpignn-theme", theme);
-  } catch { /* storage is not allowed here: the choice lasts as long as the page is open */ }
+  } catch { /* storage is not allowed: the choice lasts until the page is closed */ }
 }
 
 function recallTheme() {
@@ -51,7 +51,7 @@ const FOUR = digits({ maximumSignificantDigits: 4 });
 const COMPACT = digits({ notation: "compact", maximumSignificantDigits: 4 });
 const proper = (text) => text.replace("-", "−");
 const percent = (share) => ((share ?? null) === null ? "–" : proper((100 * share).toFixed(1)) + "\u00a0%");
-let unitDecimals = FOUR; // for values in the target's unit: as many decimals as widths call for
+let unitDecimals = FOUR; // for values in the target's unit; the decimals depend on the widths
 
 function number(value) {
   if (value === null || Number.isNaN(value)) return "–";
@@ -75,24 +75,24 @@ function chooseDecimals() {
 }
 const sorted = (values) => Float64Array.from(values).sort();
 
-// ---- words ----------------------------------------------------------------------------------
+// ---- wording ----------------------------------------------------------------------------------
 
-// A result is an interval or, with one side, a bound; what its parts are called.
-const WORDS = {
+// Terms for two-sided intervals and for one-sided bounds.
+const WORDING = {
   both: { inside: ["–", "✓ inside", "× missed"], saved: ["", "inside", "missed"], heading: "inside?", width: "width", fact: "Width" },
   upper: { bound: "upper bound", inside: ["–", "✓ below", "× above"], saved: ["", "below", "above"], heading: "below bound?", width: "to bound", fact: "To the bound" },
   lower: { bound: "lower bound", inside: ["–", "✓ above", "× below"], saved: ["", "above", "below"], heading: "above bound?", width: "to bound", fact: "To the bound" },
 };
-const words = () => WORDS[content.side];
+const wording = () => WORDING[content.side];
 const twoSided = () => content.side === "both";
 const boundOf = (row) => nodes[content.side][row]; // of a one-sided result
 
-// A bound or width; a one-sided result may lack its bound on some node.
+// A bound or width; nodes of a one-sided result may lack the bound.
 const sized = (value) => (!twoSided() && Math.abs(value) === Infinity ? "none" : inUnit(value));
 
 function rangeOf(lower, upper) {
   if (twoSided()) return `interval ${inUnit(lower)} to ${inUnit(upper)}`;
-  return `${words().bound} ${sized(content.side === "upper" ? upper : lower)}`;
+  return `${wording().bound} ${sized(content.side === "upper" ? upper : lower)}`;
 }
 
 // ---- elements -------------------------------------------------------------------------------
@@ -126,4 +126,4 @@ function showTip(text, x, y) {
 }
 
 const hideTip = () => { byId("tip").hidden = true; };
-const say = (text) => { byId("said").textContent = text; };
+const announce = (text) => { byId("status").textContent = text; };

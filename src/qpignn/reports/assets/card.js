@@ -1,13 +1,13 @@
 // ---- the card of one node -------------------------------------------------------------------
 
 function describe(row) {
-  const target = Number.isNaN(nodes.target[row]) ? "" : `, true value ${inUnit(nodes.target[row])}, ${words().inside[nodes.inside[row]].slice(2)}`;
+  const target = Number.isNaN(nodes.target[row]) ? "" : `, true value ${inUnit(nodes.target[row])}, ${wording().inside[nodes.inside[row]].slice(2)}`;
   return `${nodes.id[row]}, ${ROLES[nodes.role[row]]}: prediction ${inUnit(nodes.prediction[row])}, ${rangeOf(nodes.lower[row], nodes.upper[row])}${target}`;
 }
 
 function verdictOn(row) {
   const target = nodes.target[row], below = nodes.lower[row] - target, above = target - nodes.upper[row];
-  const what = twoSided() ? "interval" : words().bound, side = below > 0 ? "below" : "above";
+  const what = twoSided() ? "interval" : wording().bound, side = below > 0 ? "below" : "above";
   if (nodes.inside[row] === 2) return `Missed: the true value lies ${inUnit(Math.max(below, above))} ${side} the ${what}.`;
   if (nodes.inside[row] !== 1) return "No true value is known for this node.";
   if (twoSided()) return "The true value lies inside the interval.";
@@ -30,8 +30,8 @@ function drawNode(box, row) {
 function factsOf(row) {
   const range = twoSided()
     ? ["Interval", `${inUnit(nodes.lower[row])} to ${inUnit(nodes.upper[row])}`]
-    : [words().bound[0].toUpperCase() + words().bound.slice(1), sized(boundOf(row))];
-  return [["Prediction", inUnit(nodes.prediction[row])], range, [words().fact, sized(nodes.width[row])], ["True value", inUnit(nodes.target[row])]];
+    : [wording().bound[0].toUpperCase() + wording().bound.slice(1), sized(boundOf(row))];
+  return [["Prediction", inUnit(nodes.prediction[row])], range, [wording().fact, sized(nodes.width[row])], ["True value", inUnit(nodes.target[row])]];
 }
 
 function list(pairs, className) {
@@ -45,7 +45,7 @@ function showNode(row) {
   box.dataset.row = row;
   box.classList.toggle("filled", row >= 0);
   if (row < 0) {
-    box.replaceChildren(element("p", { className: "muted", textContent: "No node chosen yet. Point at one in the graph, or choose one in the table." }));
+    box.replaceChildren(element("p", { className: "muted", textContent: "No node selected. Point at a node in the graph or select one in the table." }));
     return;
   }
   box.replaceChildren(element("h3", { textContent: nodes.id[row], title: nodes.id[row] }), element("p", { className: "muted", textContent: `${ROLES[nodes.role[row]]}, degree ${number(nodes.degree[row])}` }));
@@ -55,7 +55,7 @@ function showNode(row) {
     (document.querySelector(`#rows tr[data-row="${row}"] button`) || byId("search")).focus({ preventScroll: true });
     choose(-1);
   });
-  box.append(list(factsOf(row), "facts"), element("p", { className: "told", textContent: verdictOn(row) }));
+  box.append(list(factsOf(row), "facts"), element("p", { className: "outcome", textContent: verdictOn(row) }));
   if (own.length) box.append(list(own.map((column) => [column.name, column.text(row)]), "own"));
   box.append(dismiss);
   box.scrollTop = 0;
@@ -63,11 +63,11 @@ function showNode(row) {
 
 function choose(row, jump) {
   chosen = row;
-  byId("explorer").classList.toggle("chosen", row >= 0); // the card then needs room beside the table
+  byId("explorer").classList.toggle("chosen", row >= 0); // the card then extends beside the table
   hideTip();
   showNode(row);
   table.mark();
   if (graph) graph.reveal(row);
-  if (row >= 0) say(describe(row));
+  if (row >= 0) announce(describe(row));
   if (jump) byId("nodes").scrollIntoView();
 }

@@ -11,8 +11,8 @@ function extent(values, pad) {
     high = Math.max(high, value);
   }
   if (low > high) return [0, 1];
-  const room = (high - low) * pad || Math.abs(high) * 0.1 || 1;
-  return [low - room, high + room];
+  const margin = (high - low) * pad || Math.abs(high) * 0.1 || 1;
+  return [low - margin, high + margin];
 }
 
 function ticks([low, high], wanted) {
@@ -63,18 +63,18 @@ function short(text, length) {
   return letters.length <= length ? text : letters.slice(0, Math.max(1, Math.floor(length) - 1)).join("") + "…";
 }
 
-// Points answer to pointer and arrow keys with a tooltip; click or Enter chooses, where it can.
+// Pointer and arrow keys show a tooltip for each point; click or Enter selects it, if `choose` is given.
 function explore(box, svg, points, { alongX = false, choose } = {}) {
   const ring = draw(svg, "circle", { class: "cursor", r: 8, visibility: "hidden" });
   let at = -1;
   const hide = () => { at = -1; ring.setAttribute("visibility", "hidden"); hideTip(); };
-  const show = (i, spoken) => {
+  const show = (i, announced) => {
     at = i;
     const { x, y, text } = points[i];
     for (const [key, value] of [["cx", x], ["cy", y], ["visibility", "visible"]]) ring.setAttribute(key, value);
     const corner = svg.getBoundingClientRect();
     showTip(text, corner.left + x, corner.top + y);
-    if (spoken) say(text);
+    if (announced) announce(text);
   };
   svg.addEventListener("pointermove", (event) => {
     const corner = svg.getBoundingClientRect();
@@ -103,7 +103,7 @@ const CHARTS = {
   band(box) {
     const band = content.band, count = band.target.length;
     const y = extent([...band.lower, ...band.upper, ...band.target, ...band.prediction], 0.04);
-    const view = axes(box, { height: box.clientWidth < 500 ? 300 : 360, x: [-0.5, count - 0.5], y, yTitle: content.target, xTitle: "held-out nodes, by rising prediction", xText: null });
+    const view = axes(box, { height: box.clientWidth < 500 ? 300 : 360, x: [-0.5, count - 0.5], y, yTitle: content.target, xTitle: "held-out nodes, in order of prediction", xText: null });
     const step = (view.plot.right - view.plot.left) / count;
     const half = clamp(step * 0.4, 0.8, 5);
     const paths = twoSided() ? { bar: "", tick: "", dot: "", cross: "" } : { reach: "", bound: "", tick: "", dot: "", cross: "" };
@@ -118,7 +118,7 @@ const CHARTS = {
       paths.tick += dash(x, band.prediction[i]);
       if (inside) paths.dot += `M${x.toFixed(1)} ${t.toFixed(1)}h0`;
       else paths.cross += `M${(x - 3.5).toFixed(1)} ${(t - 3.5).toFixed(1)}l7 7m0-7l-7 7`;
-      const row = band.node[i], verdict = words().inside[inside ? 1 : 2].slice(2);
+      const row = band.node[i], verdict = wording().inside[inside ? 1 : 2].slice(2);
       const text = `${short(nodes.id[row] ?? "a node not listed", 80)}\n${content.target}: ${inUnit(target)} (${verdict})\nprediction: ${inUnit(band.prediction[i])}\n${rangeOf(lower, upper)}`;
       return { x, y: t, text, row };
     });
@@ -132,15 +132,15 @@ const CHARTS = {
     const levels = content.calibration;
     const low = Math.min(...levels.flatMap((point) => [point.level, point.low ?? point.coverage]), 0.9);
     const domain = [Math.max(0, Math.floor(low * 10 - 0.2) / 10), 1];
-    const view = axes(box, { height: clamp(box.clientWidth * 0.86, 280, 380), x: domain, y: domain, xText: share, yText: share, xTitle: "wanted coverage", yTitle: "attained coverage" });
+    const view = axes(box, { height: clamp(box.clientWidth * 0.86, 280, 380), x: domain, y: domain, xText: share, yText: share, xTitle: "nominal coverage", yTitle: "observed coverage" });
     const { svg, toX, toY } = view;
-    draw(svg, "path", { class: "wanted", d: `M${toX(domain[0])} ${toY(domain[0])}L${toX(1)} ${toY(1)}` });
+    draw(svg, "path", { class: "nominal", d: `M${toX(domain[0])} ${toY(domain[0])}L${toX(1)} ${toY(1)}` });
     draw(svg, "path", { class: "curve", d: line(levels.map((point) => [toX(point.level), toY(point.coverage)])) });
     const points = levels.map((point) => {
       const x = toX(point.level), y = toY(point.coverage);
       errorBar(svg, "range", x, toY(point.low ?? point.coverage), x, toY(point.high ?? point.coverage));
       draw(svg, "circle", { class: "mark", cx: x, cy: y, r: Math.abs(point.level - content.level) < 1e-9 ? 6.5 : 4.5 });
-      return { x, y, text: `wanted ${percent(point.level)}\nattained ${percent(point.coverage)}\n95 % range ${percent(point.low)} to ${percent(point.high)}` };
+      return { x, y, text: `nominal ${percent(point.level)}\nobserved ${percent(point.coverage)}\n95 % interval ${percent(point.low)} to ${percent(point.high)}` };
     });
     explore(box, svg, points);
   },
@@ -168,14 +168,14 @@ const CHARTS = {
       draw(svg, "text", { class: "strong", x: Math.max(toX(value), toX(expected) * (toX(value) > toX(expected) - 44)) + 8, y: y + 18 }, WHOLE.format(value));
       return { x: toX(value), y: y + 13, text: `${WHOLE.format(value)} ${label}\n${percent(value / (count || 1))} of held-out nodes\n${number(expected)} expected` };
     });
-    draw(svg, "path", { class: "wanted", d: `M${toX(expected)} 2V76` });
+    draw(svg, "path", { class: "nominal", d: `M${toX(expected)} 2V76` });
     explore(box, svg, points);
   },
 };
 
 function line(points) {
-  const known = points.filter(([x, y]) => Number.isFinite(x) && Number.isFinite(y));
-  return known.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
+  const finite = points.filter(([x, y]) => Number.isFinite(x) && Number.isFinite(y));
+  return finite.map(([x, y], i) => `${i ? "L" : "M"}${x.toFixed(1)} ${y.toFixed(1)}`).join("");
 }
 
 function errorBar(svg, kind, x1, y1, x2, y2) {
@@ -196,16 +196,16 @@ function drawGroups(box, grouping, width) {
     draw(svg, "text", { x: toX(value), y: bottom + 18, "text-anchor": "middle" }, share(value, marks));
   }
   draw(svg, "text", { x: (left + right) / 2, y: height - 4, "text-anchor": "middle" }, "coverage");
-  draw(svg, "path", { class: "wanted", d: `M${toX(content.level)} 0V${bottom}` });
+  draw(svg, "path", { class: "nominal", d: `M${toX(content.level)} 0V${bottom}` });
   const points = rows.map((row, i) => {
     const y = 36 * i + 22, x = toX(row.coverage ?? domain[0]), kind = row.flagged ? "flagged " : "";
     draw(svg, "text", { class: "strong", x: left - 14, y: y + 4, "text-anchor": "end" }, short(row.label, (left - 14) / 6.6));
     errorBar(svg, kind + "range", toX(row.low ?? row.coverage), y, toX(row.high ?? row.coverage), y);
     if (row.flagged) {
       draw(svg, "path", { class: "flagged mark", d: `M${x} ${y - 8}l8 8l-8 8l-8-8z` });
-      draw(svg, "text", { class: "word", x: w, y: y + 4, "text-anchor": "end" }, "watch");
+      draw(svg, "text", { class: "word", x: w, y: y + 4, "text-anchor": "end" }, "low");
     } else draw(svg, "circle", { class: "mark", cx: x, cy: y, r: 5.5 });
-    return { x, y, text: `${short(row.label, 80)}${row.flagged ? " (watch)" : ""}\ncoverage ${percent(row.coverage)}\n95 % range ${percent(row.low)} to ${percent(row.high)}\n${WHOLE.format(row.nodes)} nodes, mean ${twoSided() ? "width" : words().bound} ${number(row.size)}` };
+    return { x, y, text: `${short(row.label, 80)}${row.flagged ? " (low)" : ""}\ncoverage ${percent(row.coverage)}\n95 % interval ${percent(row.low)} to ${percent(row.high)}\n${WHOLE.format(row.nodes)} nodes, mean ${twoSided() ? "width" : wording().bound} ${number(row.size)}` };
   });
   explore(box, svg, points);
 }
@@ -216,7 +216,7 @@ function drawTraining(box, name) {
   const y = extent([...pairs.map((pair) => pair[1]), ...(shares ? [training.level] : [])], 0.06);
   const { svg, toX, toY, plot } = axes(box, { height: 210, x: [0, Math.max(training.loss.length - 1, 1)], y: shares ? [Math.max(0, y[0]), Math.min(1, y[1])] : y, yText: shares ? share : tickText, xTitle: "epoch", whole: true });
   if (shares) draw(svg, "path", { class: "grid axis", d: `M${plot.left} ${toY(training.level)}H${plot.right}` });
-  if (training.best_epoch >= 0) draw(svg, "path", { class: "wanted", d: `M${toX(training.best_epoch)} ${plot.top}V${plot.bottom}` });
+  if (training.best_epoch >= 0) draw(svg, "path", { class: "nominal", d: `M${toX(training.best_epoch)} ${plot.top}V${plot.bottom}` });
   const points = pairs.filter((pair) => pair[1] !== null).map(([epoch, value]) => ({ x: toX(epoch), y: toY(value), text: `epoch ${epoch}${epoch === training.best_epoch ? " (kept)" : ""}\n${shares ? percent(value) : number(value)}` }));
   draw(svg, "path", { class: "curve", d: line(points.map((point) => [point.x, point.y])) });
   explore(box, svg, points, { alongX: true });

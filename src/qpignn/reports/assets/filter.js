@@ -1,6 +1,6 @@
 // ---- which nodes are shown ------------------------------------------------------------------
 
-// One filter for graph and table: words, role, and the side of a threshold on which a node is.
+// One filter for graph and table: search text, role, and side of a threshold.
 function makeFilter() {
   const search = byId("search"), where = byId("where"), role = byId("role"), threshold = byId("threshold");
   const radios = [...document.querySelectorAll('input[name="threshold"]')];
@@ -9,13 +9,13 @@ function makeFilter() {
   const listeners = [];
   let timer = 0;
 
-  // Rows whose id contains the words, or one of whose texts does, if those are searched too.
+  // Rows whose id, or one of whose texts if these are searched too, contains the search text.
   function matcher(text) {
     if (!text) return () => true;
     if (!where || where.value === "id") return (row) => lowered[row].includes(text);
     const wanted = own.filter((column) => column.kind === "text").map(({ codes, lowered: texts }) => {
-      const found = texts.map((word) => word.includes(text));
-      return (row) => codes[row] >= 0 && found[codes[row]];
+      const matching = texts.map((category) => category.includes(text));
+      return (row) => codes[row] >= 0 && matching[codes[row]];
     });
     return (row) => lowered[row].includes(text) || wanted.some((matches) => matches(row));
   }

@@ -6,7 +6,7 @@ function makeGraph() {
   const x = new Float64Array(count), y = new Float64Array(count); // where nodes are on the canvas
   const axes = drawn.axes ? makeMapAxes(drawn.axes) : null;
   const margin = axes ? axes.margin : { left: 18, right: 18, top: 18, bottom: 18 };
-  const room = axes ? 14 : 0; // between the frame of a map and its outermost nodes
+  const padding = axes ? 14 : 0; // between the frame of a map and its outermost nodes
   const zoom = { by: 1, dx: 0, dy: 0 };
   let size = { w: 0, h: 0 }, colours = {}, radius = 4, cursor = -1, waiting = false, schemes, scheme;
   let frame, toX, toY; // the plot's edges; from shares of its width and height to pixels
@@ -17,7 +17,7 @@ function makeGraph() {
   function place() {
     const aspect = drawn.aspect > 0 ? drawn.aspect : 1;
     frame = { left: margin.left, right: size.w - margin.right, top: margin.top, bottom: size.h - margin.bottom };
-    const wide = frame.right - frame.left - 2 * room, high = frame.bottom - frame.top - 2 * room;
+    const wide = frame.right - frame.left - 2 * padding, high = frame.bottom - frame.top - 2 * padding;
     const w = Math.min(wide, high * aspect), h = w / aspect, [mx, my] = middle();
     toX = (share) => mx + (share - 0.5) * w * zoom.by + zoom.dx;
     toY = (share) => my + (share - 0.5) * h * zoom.by + zoom.dy;
@@ -55,7 +55,7 @@ function makeGraph() {
 
   function paintNodes() {
     const marks = byId("mark").checked, grey = scheme === schemes.error;
-    pen.fillStyle = colours.edge; // nodes that the filter leaves out: small and faint
+    pen.fillStyle = colours.edge; // nodes that the filter excludes: small and faint
     pen.globalAlpha = 0.3;
     pen.beginPath();
     for (let i = 0; i < count; i++) {
@@ -156,10 +156,10 @@ function makeGraph() {
     keep();
   }
 
-  function keep() { // some of the graph stays in sight
-    const roomX = (zoom.by * size.w) / 2 - 20, roomY = (zoom.by * size.h) / 2 - 20;
-    zoom.dx = zoom.by === 1 ? 0 : clamp(zoom.dx, -roomX, roomX);
-    zoom.dy = zoom.by === 1 ? 0 : clamp(zoom.dy, -roomY, roomY);
+  function keep() { // part of the graph stays visible
+    const limitX = (zoom.by * size.w) / 2 - 20, limitY = (zoom.by * size.h) / 2 - 20;
+    zoom.dx = zoom.by === 1 ? 0 : clamp(zoom.dx, -limitX, limitX);
+    zoom.dy = zoom.by === 1 ? 0 : clamp(zoom.dy, -limitY, limitY);
     repaint();
   }
 
@@ -184,7 +184,7 @@ function makeGraph() {
     return best;
   }
 
-  function see(i) { // pan until the node is in sight
+  function see(i) { // pan until the node is visible
     place();
     const [mx, my] = middle();
     if (x[i] < frame.left + 6 || x[i] > frame.right - 6) zoom.dx += mx - x[i];
@@ -242,10 +242,10 @@ function makeGraph() {
       if (event.ctrlKey || event.metaKey || event.altKey) return;
       if (ways[event.key]) {
         const next = step(...ways[event.key]);
-        if (next < 0) return; // the filter leaves out all nodes
+        if (next < 0) return; // the filter excludes all nodes
         cursor = next;
         showNode(rows[cursor]);
-        say(describe(rows[cursor]));
+        announce(describe(rows[cursor]));
         see(cursor);
       } else if ((event.key === "Enter" || event.key === " ") && cursor >= 0) choose(rows[cursor]);
       else if (event.key === "+" || event.key === "=") zoomBy(1.4, cursor < 0 ? undefined : x[cursor], cursor < 0 ? undefined : y[cursor]);

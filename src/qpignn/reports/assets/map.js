@@ -1,8 +1,8 @@
 // ---- axes of a map --------------------------------------------------------------------------
 
-const KM_A_DEGREE = 111.195; // of latitude, on a sphere of the earth's mean radius
+const KM_PER_DEGREE = 111.195; // of latitude, on a sphere of the earth's mean radius
 
-// Axes around a map: coordinates at its edges, however it is zoomed, and a bar of known length.
+// Axes of a map: coordinates at its edges at any zoom, and a scale bar.
 function makeMapAxes(axes) {
   const longest = Math.max(...axes.y.map((end) => label(end, ticks(axes.y, 20), "NS").length));
   const margin = { left: 18 + 6.8 * longest, right: 3.6 * longest, top: 12, bottom: 26 };
@@ -68,7 +68,7 @@ function makeMapAxes(axes) {
     plate(pen, short(y, 24), frame.left + 6, frame.top + 14, "left", colours);
   }
 
-  // Text on a ground of its own, so that it can be read over nodes and edges.
+  // Text with a background, readable over nodes and edges.
   function plate(pen, text, x, y, align, colours) {
     pen.textAlign = align;
     pen.textBaseline = "middle";
@@ -81,10 +81,10 @@ function makeMapAxes(axes) {
     pen.fillText(text, x, y);
   }
 
-  // `unit` is what one unit of the second coordinate measures in pixels; lengths along meridians
-  // are true everywhere, and along parallels at the map's mean latitude.
+  // `unit` is the length of one unit of the second coordinate in pixels; lengths are exact along
+  // meridians, and along the parallel at the map's mean latitude.
   function scaleBar(pen, frame, unit, colours) {
-    const perPixel = (axes.degrees ? KM_A_DEGREE : 1) / unit, most = 0.3 * (frame.right - frame.left) * perPixel;
+    const perPixel = (axes.degrees ? KM_PER_DEGREE : 1) / unit, most = 0.3 * (frame.right - frame.left) * perPixel;
     if (!(most > 0) || !Number.isFinite(most)) return;
     const power = 10 ** Math.floor(Math.log10(most));
     const length = power * [5, 2, 1].find((times) => times * power <= most * 1.0001);

@@ -1,9 +1,9 @@
 // ---- start ----------------------------------------------------------------------------------
 
-// The user's columns: texts as words and positions in them, with ranks to sort by.
+// Columns of the user's table: text columns as categories and codes, with ranks to sort by.
 function ownColumns(read) {
   const collator = new Intl.Collator("en", { numeric: true });
-  return read.map(({ name, kind, shown, values, words: texts, codes }) => {
+  return read.map(({ name, kind, shown, values, categories: texts, codes }) => {
     if (kind === "number") {
       const saved = (row) => (values[row] === null ? "" : String(values[row]));
       const brief = (value) => String(Number.isInteger(value) ? value : Number(Math.abs(value) < 1e4 ? value.toPrecision(6) : value.toFixed(2)));
@@ -11,7 +11,7 @@ function ownColumns(read) {
     }
     const keys = () => {
       const ranks = new Float64Array(texts.length);
-      Array.from(texts, (_, i) => i).sort((a, b) => collator.compare(texts[a], texts[b])).forEach((word, rank) => { ranks[word] = rank; });
+      Array.from(texts, (_, i) => i).sort((a, b) => collator.compare(texts[a], texts[b])).forEach((category, rank) => { ranks[category] = rank; });
       return Float64Array.from(codes, (code) => (code < 0 ? NaN : ranks[code]));
     };
     return {
@@ -28,7 +28,7 @@ function nodeColumns(read) {
     lower: floats(read.lower, -Infinity), upper: floats(read.upper, Infinity), target: floats(read.target, NaN),
     inside: read.inside,
   };
-  // with one bound only, what counts as width is the way from the prediction to the bound
+  // of a one-sided result, the width is the distance from prediction to bound
   const low = content.side === "upper" ? made.prediction : made.lower, high = content.side === "lower" ? made.prediction : made.upper;
   made.width = high.map((end, i) => end - low[i]);
   return made;
@@ -48,13 +48,13 @@ function startContents() {
   update();
 }
 
-function startPrint() { // what is folded away is printed too
-  let folded = [];
+function startPrint() { // collapsed parts are printed too
+  let collapsed = [];
   addEventListener("beforeprint", () => {
-    folded = [...document.querySelectorAll("details:not([open], .chooser)")];
-    for (const details of folded) details.open = true;
+    collapsed = [...document.querySelectorAll("details:not([open], .chooser)")];
+    for (const details of collapsed) details.open = true;
   });
-  addEventListener("afterprint", () => { for (const details of folded) details.open = false; });
+  addEventListener("afterprint", () => { for (const details of collapsed) details.open = false; });
 }
 
 function startResize() {

@@ -1,23 +1,23 @@
 // ---- the table of nodes ---------------------------------------------------------------------
 
-const ROWS_A_PAGE = 15;
-const OWN_SHOWN = 3; // of the user's columns, until others are chosen
+const ROWS_PER_PAGE = 15;
+const OWN_SHOWN = 3; // of the user's columns, until others are selected
 
-// The columns: `text` for a cell, `saved` for a CSV file, `keys` to sort by (NaN: not known).
+// The columns: `text` for a cell, `saved` for a CSV file, `keys` to sort by (NaN: unknown).
 function tableColumns() {
   const inNumbers = (name, title) => ({
     name, title, className: name, shown: true, keys: () => nodes[name],
     text: (row) => sized(nodes[name][row]),
     saved: (row) => (Number.isNaN(nodes[name][row]) ? "" : String(nodes[name][row]).replace("Infinity", "inf")),
   });
-  const bounds = twoSided() ? [inNumbers("lower", "lower"), inNumbers("upper", "upper")] : [inNumbers(content.side, words().bound)];
+  const bounds = twoSided() ? [inNumbers("lower", "lower"), inNumbers("upper", "upper")] : [inNumbers(content.side, wording().bound)];
   const first = new Set(own.filter((column) => column.shown).slice(0, OWN_SHOWN));
   const isNumber = (id) => id.trim() !== "" && Number.isFinite(Number(id));
   return [
     { name: "id", title: "node", className: "id", shown: true, text: (row) => nodes.id[row], saved: (row) => nodes.id[row], keys: () => (nodes.id.every(isNumber) ? nodes.id.map(Number) : nodes.id.map((id) => id.toLowerCase())) },
     { name: "role", title: "role", className: "role", shown: true, text: (row) => ROLES[nodes.role[row]], saved: (row) => ROLES[nodes.role[row]], keys: () => nodes.role },
-    inNumbers("prediction", "prediction"), ...bounds, inNumbers("width", words().width), inNumbers("target", "true value"),
-    { name: "inside", title: words().heading, className: "inside", shown: true, text: (row) => words().inside[nodes.inside[row]], saved: (row) => words().saved[nodes.inside[row]], keys: () => nodes.inside.map((inside) => inside || NaN) },
+    inNumbers("prediction", "prediction"), ...bounds, inNumbers("width", wording().width), inNumbers("target", "true value"),
+    { name: "inside", title: wording().heading, className: "inside", shown: true, text: (row) => wording().inside[nodes.inside[row]], saved: (row) => wording().saved[nodes.inside[row]], keys: () => nodes.inside.map((inside) => inside || NaN) },
     ...own.map((column, i) => ({
       name: `own-${i}`, title: column.name, className: `own ${column.kind}`, shown: first.has(column), own: true,
       text: column.text, saved: column.saved, keys: column.keys,
@@ -69,9 +69,9 @@ function makeTable() {
   }
 
   function fill() {
-    const pages = Math.max(1, Math.ceil(shown.length / ROWS_A_PAGE));
+    const pages = Math.max(1, Math.ceil(shown.length / ROWS_PER_PAGE));
     page = clamp(page, 0, pages - 1);
-    const first = page * ROWS_A_PAGE, rows = shown.slice(first, first + ROWS_A_PAGE);
+    const first = page * ROWS_PER_PAGE, rows = shown.slice(first, first + ROWS_PER_PAGE);
     body.replaceChildren(...rows.map(line));
     byId("count").textContent = rows.length ? `${WHOLE.format(first + 1)}–${WHOLE.format(first + rows.length)} of ${WHOLE.format(shown.length)} nodes` : "No node matches.";
     for (const button of document.querySelectorAll("[data-page]")) {
@@ -97,7 +97,7 @@ function makeTable() {
     update();
   }
 
-  // Which columns are shown: a box to tick for each but the id.
+  // Selection of the columns: a checkbox for each except the id.
   function startChooser() {
     const title = byId("chooser").querySelector("summary");
     const count = () => { title.textContent = `Columns (${visible().length} of ${every.length})`; };
@@ -134,8 +134,8 @@ function makeTable() {
 
 // ---- saving ---------------------------------------------------------------------------------
 
-// A cell of CSV: quoted where some program would split it (at ; or a tab too, which are delimiters
-// in some countries), and never a formula to the program that opens it (csv_output.py has the rule).
+// A CSV cell: quoted if a program could split it (also at ; or tab, the delimiters in some locales),
+// and never a formula for the program that opens it (see csv_output.py).
 function cell(value) {
   const text = String(value);
   const breaks = /^[\t\r\n]/.test(text);
@@ -145,7 +145,7 @@ function cell(value) {
   return /[",;|\t\r\n\u2028\u2029]|^\s|\s$/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
-// The columns and rows shown; a column of the user's that bears the name of another says so.
+// The columns and rows shown; columns of the user's with a name of ours are marked.
 function csv(columns, rows) {
   const ours = new Set(columns.filter((column) => !column.own).map((column) => column.name));
   const names = columns.map((column) => (!column.own ? column.name : ours.has(column.title) ? `${column.title} (table)` : column.title));
