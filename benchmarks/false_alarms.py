@@ -135,7 +135,7 @@ def intervals(runs: int) -> None:
             seen["coverage"] += "coverage" in kinds
             seen["group"] += bool(kinds - {"coverage"})
             notes = [one.text for one in diagnosis.findings if one.severity == "note"]
-            seen["level"] += any("at the level" in text for text in notes)
+            seen["level"] += any("at level" in text for text in notes)
             seen["misses"] += any("mostly" in text for text in notes)
         cells = (share(seen[name], runs) for name in ("coverage", "group", "level", "misses"))
         table((name, *cells))
@@ -150,7 +150,7 @@ WIDTHS = {
 
 
 def widths(runs: int) -> None:
-    columns = ("held-out nodes", "good: go with (5 %)", "hardly tell", "too few", "equally wide")
+    columns = ("held-out nodes", "good: go with (5 %)", "say little", "too few", "equally wide")
     table(("widths", *columns), ("---",) * 6)
     for name, make in WIDTHS.items():
         for nodes in (5, 30, 120, 600):
@@ -164,9 +164,11 @@ def widths(runs: int) -> None:
                 rank = rank_correlation(distinct_widths(found), error)
                 (finding,) = width_findings(rank)
                 seen[finding.severity] += finding.severity == "good"
-                for words in ("hardly", "too few", "equally"):
-                    seen[words] += words in finding.text
-            cells = (share(seen[kind], runs) for kind in ("good", "hardly", "too few", "equally"))
+                for phrase in ("say little", "too few", "equally"):
+                    seen[phrase] += phrase in finding.text
+            cells = (
+                share(seen[kind], runs) for kind in ("good", "say little", "too few", "equally")
+            )
             table((name, nodes, *cells))
 
 

@@ -51,13 +51,14 @@ def test_a_district_with_four_times_the_noise_is_named(
     assert qpignn("fit", *districts, *options).code == 0
     done = qpignn("report", folder)
     assert done.code == 0
-    told = [line for line in done.out.splitlines() if line.startswith("warning: coverage on comm")]
-    assert len(told) == 1
-    assert re.search(r"community \d \(around d0-\d+\) is \d+ % ± \d+ %.*wanted 90 %", told[0])
-    assert told[0] in qpignn("evaluate", folder).out
+    lines = done.out.splitlines()
+    warned = [line for line in lines if line.startswith("warning: coverage for comm")]
+    assert len(warned) == 1
+    assert re.search(r"community \d \(around d0-\d+\) is \d+ % ± \d+ %.*nominal 90 %", warned[0])
+    assert warned[0] in qpignn("evaluate", folder).out
     page = folder / "report.html"
     assert done.out.endswith(f"wrote {page}\n")
-    sentence = told[0].removeprefix("warning: ")
+    sentence = warned[0].removeprefix("warning: ")
     content = content_of(page)
     assert sentence in [finding["text"] for finding in content["findings"]]
     (community,) = [one for one in content["groupings"] if one["name"] == "community"]
@@ -142,7 +143,7 @@ def test_without_held_out_nodes_it_says_so(qpignn: Run, tmp_path: Path) -> None:
     words = ("--test-fraction", 0, "--epochs", 2, "--out", folder)
     assert qpignn("fit", "--dataset", "basic", *words).code == 0
     done = qpignn("report", folder)
-    assert "nothing is known of the coverage" in done.out
+    assert "the coverage on new nodes is unknown" in done.out
     content = content_of(folder / "report.html")
     assert content["figures"] is None
     assert content["band"] is None

@@ -120,7 +120,7 @@ def level_findings(levels: Sequence[Coverage], level: float) -> list[Finding]:
         if different:
             return [Finding("levels", "note", _level_text(one)) for one in different]
         if all(one.margin <= VAGUE for one in others):
-            text = f"coverage at the other levels ({named}) is consistent with their nominal values"
+            text = f"coverage at the other levels ({named}) is consistent with the nominal values"
             return [Finding("levels", "good", text)]
     text = f"too few held-out nodes to check the coverage at the other levels ({named})"
     return [Finding("levels", "note", text)]
@@ -174,7 +174,7 @@ def group_findings(divisions: Sequence[Division], level: float) -> list[Finding]
     )
     worst = min(checked, key=lambda group: group.coverage.too_few)
     if worst.coverage.share < level:
-        counted = f"{worst.coverage} of {worst.coverage.nodes:,}"
+        counted = f"{worst.coverage} of {worst.coverage.nodes:,} nodes"
         text += f"; the largest shortfall is for {worst.description}: {counted}"
     return [Finding("groups", "good", text)]
 

@@ -218,7 +218,7 @@ def _grouping(content: dict[str, Any], position: int, grouping: dict[str, Any]) 
 def _group_row(group: dict[str, Any], size: str) -> tuple[str, ...]:
     mark = ' <span class="flag">◆ low</span>' if group["flagged"] else ""
     return (
-        f"{escaped(group['label'])}{mark}",
+        f"{escaped(_unbroken(group['label']))}{mark}",
         f"{group['nodes']:,}",
         percentage(group["coverage"]),
         percent_range(group),
