@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from qpignn.data.bounded import BoundedReader, Price, buffered, open_packed
+from qpignn.data.bounded import BoundedReader, MemoryCost, buffered, open_packed
 from qpignn.errors import ReadError
 
-PRICE = Price(2, {b",": 10, b"\n": 100})
+COST = MemoryCost(2, {b",": 10, b"\n": 100})
 
 
 def reader(content: bytes, limit: int) -> BoundedReader:
-    return BoundedReader(io.BytesIO(content), limit, PRICE, what="a table", advice="split it")
+    return BoundedReader(io.BytesIO(content), limit, COST, what="a table", advice="split it")
 
 
 def test_cost_counts_bytes_and_marks_and_begins_anew() -> None:
@@ -43,6 +43,6 @@ def test_open_packed_gives_the_unpacked_bytes(tmp_path: Path) -> None:
 
 def test_closing_closes_the_source() -> None:
     source = io.BytesIO(b"x" * 10)
-    with buffered(BoundedReader(source, 100, PRICE, what="a table", advice="")) as file:
+    with buffered(BoundedReader(source, 100, COST, what="a table", advice="")) as file:
         assert file.read(3) == b"xxx"
     assert source.closed

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from qpignn import read_graph
+from qpignn.data.column_roles import ColumnRoles
 from qpignn.data.readers import graph_from_tables, read_tables
 from qpignn.data.tables import open_table
 from qpignn.errors import GraphError, ReadError
@@ -144,7 +145,7 @@ def test_not_there_a_folder_and_not_parquet(tmp_path: Path) -> None:
 
 
 def test_the_tables_as_they_are(files: tuple[Path, Path]) -> None:
-    tables = read_tables(*files, id="id")
+    tables = read_tables(*files, ColumnRoles(id="id"))
     assert tables.nodes.columns.to_list() == ["id", "speed", "flow"]
     assert tables.nodes["id"].to_list() == ["007", "NA", "12345678901234567890123"]
     assert tables.edges is not None
@@ -198,7 +199,7 @@ def test_graphml_says_nodes_edges_and_direction(
 def test_undirected_graphml_and_its_tables(roads: nx.DiGraph, tmp_path: Path) -> None:
     nx.set_node_attributes(roads, "x", "code")
     nx.write_graphml(roads.to_undirected(), tmp_path / "g.graphml")
-    nodes, edges, directed, id = read_tables(tmp_path / "g.graphml", None, id="code")
+    nodes, edges, directed, id = read_tables(tmp_path / "g.graphml", None, ColumnRoles(id="code"))
     assert nodes["code"].to_list() == ["007", "NA", "c"]
     assert nodes["code_attribute"].to_list() == ["x", "x", "x"]
     assert edges is not None

@@ -228,14 +228,7 @@ def _graph(
     if dataset is not None:
         return load_dataset(dataset), None, Origin(dataset, None)
     assert nodes is not None
-    tables = read_tables(
-        nodes,
-        edges,
-        id=roles.id,
-        text=roles.categorical,
-        edge_ends=roles.edge_ends,
-        **roles.files(),
-    )
+    tables = read_tables(nodes, edges, roles, text=roles.categorical)
     data = graph_from_tables(tables, **roles.columns())
     directed = roles.directed if tables.directed is None else tables.directed
     return data, tables, Origin(None, roles.with_(id=tables.id, directed=directed))

@@ -1,4 +1,4 @@
-"""New nodes joined to the graph of a fit."""
+"""Adding new nodes to the graph of a fit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
-from qpignn.data.columns import require_columns, whole_characters
+from qpignn.data.columns import require_columns, valid_unicode
 from qpignn.data.edge_table import edge_ends_and_weights, end_columns
 from qpignn.data.encoding import FeatureEncoder
 from qpignn.data.frames import compact, id_index, target_values, without
@@ -22,7 +22,7 @@ from qpignn.data.matrix import is_sparse, stack_rows
 from qpignn.errors import GraphError, quoted
 
 
-@whole_characters()
+@valid_unicode()
 def join_frames(
     data: Data,
     nodes: pd.DataFrame,
@@ -35,24 +35,27 @@ def join_frames(
     match_ids: str = "exact",
     target: str | None = None,
 ) -> Data:
-    """Return a graph with new nodes joined to it; the graph given stays as it is.
+    """Return a copy of a graph with new nodes added to it.
 
     Old nodes come first and keep their features, targets and masks. New ones are in no mask but
-    ``new_mask``, which is true on them alone; in ``node_weight`` they get the old nodes' mean.
-    Ids are compared as text where the graph's are text. Attributes that no method reads, such as
+    ``new_mask``, which is true on exactly these; their ``node_weight`` is the old nodes' mean. Ids
+    are compared as text where the graph's are text. Attributes that no method reads, such as
     ``pos``, are left out.
 
     Args:
         data: a graph made by :func:`qpignn.from_frames`, with its ``coding``.
-        nodes: one row a new node, with the feature columns of the graph's table.
-        edges: one row an edge, between new nodes, old nodes or one of each; ``None`` for none. An
+        nodes: one row per new node, with the feature columns of the graph's table.
+        edges: one row per edge, between new nodes, old nodes or one of each; ``None`` for none. An
             edge that the graph already has is merged with it, weights averaged.
         id: the node table's id column; by default as in :func:`qpignn.from_frames`.
         edge_ends: the edge table's two id columns, as in :func:`qpignn.from_frames`.
         edge_weight: column of the edge table; needed if the graph's edges have weights.
-        directed: keep new edges one way; needed if the graph's go one way.
-        match_ids: how ids of the edge table are found, as in :func:`qpignn.from_frames`.
-        target: column of known targets of new nodes; by default they are unlabelled.
+        directed: keep the direction of new edges; needed if the graph's edges are directed.
+        match_ids: how ids of the edge table are matched, as in :func:`qpignn.from_frames`.
+        target: column with targets of new nodes; by default they are unlabelled.
+
+    Returns:
+        The larger graph.
 
     Raises:
         GraphError: naming the column, the node and what to do.
@@ -62,9 +65,9 @@ def join_frames(
     require_columns("node", nodes, [column for column in (id, target) if column is not None])
     id = id_column(nodes, id)
     taken = [column for column in (id, target) if column is not None]
-    new, known = _joined_ids(data, id_index(nodes, id))
+    new, ids = _joined_ids(data, id_index(nodes, id))
     out = Data(x=_joined_features(data.x, coding.encode(without(nodes, taken), new)))
-    out.node_id, out.coding, out.feature_names = known.to_numpy(), coding, coding.feature_names
+    out.node_id, out.coding, out.feature_names = ids.to_numpy(), coding, coding.feature_names
     out.id_name = data.get("id_name", "id")
     if data.get("y") is not None or target is not None:
         out.y = _joined_targets(data, nodes, new, target)
@@ -73,14 +76,10 @@ def join_frames(
         out.node_weight = torch.cat([data.node_weight, mean.repeat(len(new))])
     for name in (name for name in MASKS if data.get(name) is not None):
         out[name] = torch.cat([data[name], torch.zeros(len(new), dtype=torch.bool)])
-    out.new_mask = torch.arange(len(known)) >= len(known) - len(new)
+    out.new_mask = torch.arange(len(ids)) >= len(ids) - len(new)
+    index = NodeIndex(ids, match_ids)
     out.edge_index, weight = _joined_edges(
-        data,
-        edges,
-        NodeIndex(known, match_ids),
-        edge_ends=edge_ends,
-        edge_weight=edge_weight,
-        directed=directed,
+        data, edges, index, edge_ends, edge_weight, directed=directed
     )
     if weight is not None:
         out.edge_weight = weight
@@ -100,13 +99,13 @@ def _checked_coding(data: Data) -> FeatureEncoder:
     coding = data.get("coding")
     if not isinstance(coding, FeatureEncoder):
         raise GraphError(
-            "expected a graph that knows how its table became features (coding), got one without; "
+            "expected a graph with the encoder of its features (coding), got one without; "
             "make it with from_frames, from_networkx or read_graph"
         )
     if data.x.shape[1] != len(coding.feature_names):
         raise GraphError(
             f"expected the {len(coding.feature_names)} features that the graph's coding gives, "
-            f"got x of shape {tuple(data.x.shape)}; were they changed after it was made?"
+            f"got x of shape {tuple(data.x.shape)}; do not change x of the graph of a fit"
         )
     return coding
 
@@ -115,51 +114,51 @@ def _joined_ids(data: Data, new: pd.Index) -> tuple[pd.Index, pd.Index]:
     """Return the new nodes' ids, and all ids, old ones first."""
     old: pd.Index = pd.Index(node_ids(data), tupleize_cols=False)
     if not len(new):
-        raise GraphError("the node table: expected at least one new node, got none")
+        raise GraphError("the node table: expected at least one new node, got none; add rows")
     check_ids(new, len(new))
     new = _like(old, new)
     check_ids(new, len(new))
-    there = new[new.isin(old)]
-    if len(there):
+    repeated = new[new.isin(old)]
+    if len(repeated):
         raise GraphError(
-            f"expected ids of new nodes, got ids that the graph already has: {quoted(there)}; "
-            f"leave those rows out of the node table (edges may name them)"
+            f"expected ids of new nodes, got ids that the graph already has: {quoted(repeated)}; "
+            f"leave those rows out of the node table (edges may refer to them)"
         )
     return new, pd.Index([*old, *new], tupleize_cols=False)
 
 
 def _like(old: pd.Index, ids: Any) -> pd.Index:
     """Return ids as text where the old ids are text, blanks as they are."""
-    found: pd.Index = pd.Index(ids, tupleize_cols=False)
-    known = set(old)
-    if all(isinstance(value, str) for value in known):
-        texts = [_text(value, known) for value in found]
+    index: pd.Index = pd.Index(ids, tupleize_cols=False)
+    old_ids = set(old)
+    if all(isinstance(value, str) for value in old_ids):
+        texts = [_text(value, old_ids) for value in index]
         return pd.Index(texts, dtype=object, tupleize_cols=False)
-    return found
+    return index
 
 
-def _text(value: Any, known: set[str]) -> Any:
-    """Return an id as text; 3.0 is 3 unless the graph knows it as 3.0."""
+def _text(value: Any, old: set[str]) -> Any:
+    """Return an id as text; 3.0 becomes 3 unless the graph has the id 3.0."""
     if isinstance(value, str) or (pd.api.types.is_scalar(value) and pd.isna(value)):
         return value
     whole = isinstance(value, float | np.floating) and float(value).is_integer()
-    return str(int(value)) if whole and str(value) not in known else str(value)
+    return str(int(value)) if whole and str(value) not in old else str(value)
 
 
 def _joined_targets(data: Data, nodes: pd.DataFrame, new: pd.Index, target: str | None) -> Tensor:
     nothing = torch.full((data.x.shape[0] + len(new),), torch.nan, dtype=torch.float64)
     old = nothing[: data.x.shape[0]] if data.get("y") is None else data.y
-    told = nothing[: len(new)] if target is None else target_values(nodes[target], new)
-    return torch.cat([old, told.to(old.dtype)])
+    added = nothing[: len(new)] if target is None else target_values(nodes[target], new)
+    return torch.cat([old, added.to(old.dtype)])
 
 
 def _joined_edges(
     data: Data,
     edges: pd.DataFrame | None,
     ids: NodeIndex,
-    *,
     edge_ends: tuple[str, str] | None,
     edge_weight: str | None,
+    *,
     directed: bool,
 ) -> tuple[Tensor, Tensor | None]:
     old = data.get("edge_weight")
@@ -168,12 +167,13 @@ def _joined_edges(
     if (old is None) != (edge_weight is None):
         raise GraphError(
             f"edge_weight: expected {'none' if old is None else 'a column'}, since the graph's "
-            f"edges have {'no ' if old is None else ''}weights, got {edge_weight!r}"
+            f"edges have {'no ' if old is None else ''}weights, got {edge_weight!r}; "
+            f"{'leave it out' if old is None else 'name the column'}"
         )
     if not directed and not is_undirected(data.edge_index, num_nodes=data.x.shape[0]):
         raise GraphError(
-            "directed: the graph has edges that go one way only; pass directed=True, and list a "
-            "new edge twice where it goes both ways"
+            "directed: expected true, since the graph has directed edges, got false; pass "
+            "directed=True, and list a new edge twice where it goes both ways"
         )
     names = end_columns(edges, edge_ends)
     named = edges.copy(deep=False)

@@ -1,12 +1,12 @@
-"""Reading files within a memory limit, judged by the bytes that are really unpacked.
+"""Reading files within a memory limit, estimated from the bytes that are unpacked.
 
-The size of a packed file says nothing about its content: one byte of gzip may stand for a thousand.
-So bytes are counted as they are unpacked, together with the signs that begin a new object in memory
-(the delimiters of a table, the tags of XML):
+The size of a compressed file does not bound its content: one byte of gzip may expand to a thousand.
+Bytes are therefore counted as they are unpacked, together with the characters that begin a new
+object in memory (the delimiters of a table, the tags of XML):
 
-    memory needed ≈ per_byte · bytes + Σ_mark price(mark) · count(mark)
+    memory needed ≈ per_byte · bytes + Σ_mark cost(mark) · count(mark)
 
-and reading stops with an error as soon as that exceeds the limit. The prices were measured as the
+and reading stops with an error as soon as that exceeds the limit. The costs were measured as the
 peak memory of :func:`qpignn.read_graph` on files of one long cell, of single digits, of decimal
 numbers, of distinct words, and of GraphML with and without attributes.
 """
@@ -22,14 +22,14 @@ from qpignn.errors import ReadError
 
 BLOCK = 1 << 20  # bytes read at once
 BUFFER = 1 << 18
-LEAST = 1 << 26  # bytes of memory: less cannot be kept to, because libraries read ahead
+LEAST = 1 << 26  # smallest limit in bytes: libraries read ahead and would exceed a lower one
 
 
 Source = gzip.GzipFile | io.BufferedReader | IO[bytes]
 
 
-class Price(NamedTuple):
-    """What content takes in memory while it is read.
+class MemoryCost(NamedTuple):
+    """Memory that content takes while it is read.
 
     Attributes:
         per_byte: bytes of memory per unpacked byte.
@@ -40,16 +40,27 @@ class Price(NamedTuple):
     marks: dict[bytes, int]
 
 
-XML = Price(6, {b"<": 400, b"=": 400})  # elements and their attributes
+XML = MemoryCost(6, {b"<": 400, b"=": 400})  # elements and their attributes
 
 
-def text_price(delimiter: str) -> Price:
-    """Return the price of a text table: its marks are the ends of cells and of rows with an id."""
-    return Price(6, {delimiter.encode(): 32, b"\n": 192})
+def text_cost(delimiter: str) -> MemoryCost:
+    """Return the memory cost of a text table, whose marks are the ends of cells and of rows.
+
+    Args:
+        delimiter: the character between columns.
+    """
+    return MemoryCost(6, {delimiter.encode(): 32, b"\n": 192})
 
 
 def open_packed(path: Path) -> gzip.GzipFile | io.BufferedReader:
-    """Open a file for its unpacked bytes: ``.gz`` is unpacked on the way."""
+    """Open a file for its unpacked bytes.
+
+    Args:
+        path: the file; ``.gz`` is unpacked while it is read.
+
+    Returns:
+        A binary stream.
+    """
     return gzip.open(path, "rb") if path.suffix.lower() == ".gz" else path.open("rb")
 
 
@@ -59,19 +70,21 @@ class BoundedReader(io.RawIOBase):
     Args:
         source: the stream of unpacked bytes; closed together with this one.
         limit: bytes of memory that the content may need.
-        price: how much memory it needs.
+        cost: how much memory it needs.
         what: what is read, for the error: "a table".
         advice: what to do about a file that is too large, for the error.
     """
 
-    def __init__(self, source: Source, limit: int, price: Price, *, what: str, advice: str) -> None:
+    def __init__(
+        self, source: Source, limit: int, cost: MemoryCost, *, what: str, advice: str
+    ) -> None:
         super().__init__()
-        self._source, self._price = source, price
+        self._source, self._memory = source, cost
         self._limit, self._what, self._advice = limit, what, advice
         self.restart()
 
     def restart(self) -> None:
-        """Count anew: what was read before has been dealt with."""
+        """Reset the count: memory of what was read before has been released."""
         self._bytes = self._cost = 0
 
     @property
@@ -80,11 +93,17 @@ class BoundedReader(io.RawIOBase):
         return self._cost
 
     def readable(self) -> bool:
-        """Return true: see :class:`io.RawIOBase`."""
+        """Return true, as :class:`io.RawIOBase` requires."""
         return True
 
     def readinto(self, buffer: Any) -> int:
         """Read into a buffer.
+
+        Args:
+            buffer: a writable buffer of bytes.
+
+        Returns:
+            The number of bytes read.
 
         Raises:
             ReadError: if the content needs more memory than the limit.
@@ -92,8 +111,8 @@ class BoundedReader(io.RawIOBase):
         block = self._source.read(len(buffer))
         buffer[: len(block)] = block
         self._bytes += len(block)
-        self._cost += self._price.per_byte * len(block)
-        self._cost += sum(price * block.count(mark) for mark, price in self._price.marks.items())
+        self._cost += self._memory.per_byte * len(block)
+        self._cost += sum(cost * block.count(mark) for mark, cost in self._memory.marks.items())
         if self.cost > self._limit:
             raise ReadError(
                 f"expected {self._what} that fits into memory ({self._limit:,} bytes), got more "
@@ -110,5 +129,9 @@ class BoundedReader(io.RawIOBase):
 
 
 def buffered(reader: BoundedReader) -> io.BufferedReader:
-    """Return the stream for readers that ask for a few bytes at a time."""
+    """Return a buffered stream, for readers that ask for a few bytes at a time.
+
+    Args:
+        reader: the stream.
+    """
     return io.BufferedReader(reader, BUFFER)

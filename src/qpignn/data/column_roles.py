@@ -1,20 +1,42 @@
-"""What the columns of a user's tables are, and how their files are written: one record of both."""
+"""Roles of the columns of a user's tables and the format of their files, as one record."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
-FILES = ("encoding", "decimal", "thousands", "node_sheet", "edge_sheet")
-"""Fields that say how files are written; the others are roles of columns."""
+TEXT_FORMAT = ("encoding", "decimal", "thousands")
+"""Fields that describe how text files are written."""
+FILES = (*TEXT_FORMAT, "node_sheet", "edge_sheet")
+"""Fields that describe the format of files; the others are roles of columns."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnRoles:
     """The roles of node and edge columns, and the format of their files.
 
-    The fields are the arguments of :func:`qpignn.from_frames` and :func:`qpignn.read_graph`, where
-    they are described.
+    The fields are the arguments of :func:`qpignn.from_frames` and :func:`qpignn.read_graph`, with
+    tuples in place of lists.
+
+    Attributes:
+        target: column to predict.
+        id: column of node ids.
+        features: the feature columns; ``None`` for all columns without another role.
+        ignore: columns that are not features.
+        categorical: feature columns that are categories whatever they hold.
+        missing: ``error`` or ``impute``.
+        edge_ends: the edge table's two id columns.
+        edge_weight: column of the edge table.
+        node_weight: column of the node table.
+        split: column that holds train, validation or test.
+        coordinates: two columns with the nodes' positions.
+        directed: whether edges have a direction.
+        match_ids: ``exact``, ``number`` or ``caseless``.
+        encoding: of text files.
+        decimal: decimal sign of text files.
+        thousands: separator of digit groups in text files.
+        node_sheet: sheet of an Excel workbook with the nodes.
+        edge_sheet: sheet of an Excel workbook with the edges.
     """
 
     target: str | None = None
@@ -40,16 +62,20 @@ class ColumnRoles:
         """Return the roles of columns, as keyword arguments of :func:`qpignn.from_frames`."""
         return {name: value for name, value in vars(self).items() if name not in FILES}
 
-    def files(self) -> dict[str, Any]:
-        """Return the format of the files, as keyword arguments of ``read_frames``."""
-        return {name: value for name, value in vars(self).items() if name in FILES}
+    def text_format(self) -> dict[str, Any]:
+        """Return the format of text files, as keyword arguments of ``open_table``."""
+        return {name: vars(self)[name] for name in TEXT_FORMAT}
 
     def given(self) -> list[str]:
         """Return the names of the fields that differ from their defaults."""
         return [field.name for field in fields(self) if vars(self)[field.name] != field.default]
 
     def with_(self, **changes: Any) -> Self:
-        """Return a copy with other values."""
+        """Return a copy with some values changed.
+
+        Args:
+            **changes: fields and their new values.
+        """
         return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -61,20 +87,22 @@ class ColumnRoles:
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
-        """Return what :meth:`to_dict` described; fields that are missing have their defaults.
+        """Return the record that :meth:`to_dict` described.
+
+        Args:
+            values: the parsed JSON; fields that are missing have their defaults.
 
         Raises:
             TypeError: if a field is unknown or of another type.
         """
         if not isinstance(values, dict):
             raise TypeError(f"expected roles by name, got {type(values).__name__}")
-        known = {field.name: str(field.type) for field in fields(cls)}
-        found: dict[str, Any] = {}
+        types = {field.name: str(field.type) for field in fields(cls)}
         for name, value in values.items():
-            if name not in known or not _is_a(value, known[name]):
-                raise TypeError(f"{name!r}: expected a role of type {known.get(name)}")
-            found[name] = tuple(value) if isinstance(value, list) else value
-        return cls(**found)
+            if name not in types or not _is_a(value, types[name]):
+                raise TypeError(f"{name!r}: expected a role of type {types.get(name)}")
+        roles: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        return cls(**roles)
 
 
 def _is_a(value: Any, kind: str) -> bool:

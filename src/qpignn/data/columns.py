@@ -1,7 +1,7 @@
-"""What a column of a table holds: numbers, categories, or what can be neither.
+"""What a column of a table holds: numbers, categories, or neither.
 
-Text that says numbers is read as such. Dates, nested values, numbers with a typo among them and
-free text are refused, each with advice.
+Text that can be parsed as numbers is read as numbers. Dates, nested values, numbers with a typo
+among them and free text raise errors, each with advice.
 """
 
 from __future__ import annotations
@@ -52,23 +52,38 @@ READ_WITH = {
     "a comma (thousands or decimal?)": f"{_COMMA} or thousands=',' (--thousands ,)",
     "thousands separators": _THOUSANDS,
 }
-"""What to do about numbers that are written otherwise, by the way they are."""
+"""Reading options for numbers written in another form, by that form."""
 
 
 @contextmanager
-def whole_characters() -> Iterator[None]:
-    """Turn what pandas says of text that no file could hold into an error of ours."""
+def valid_unicode() -> Iterator[None]:
+    """Turn the error of pandas about text that cannot be encoded into a ``GraphError``.
+
+    Yields:
+        Nothing; use it as a context manager or decorator.
+
+    Raises:
+        GraphError: if text holds a lone surrogate.
+    """
     try:
         yield
     except UnicodeEncodeError as error:
         raise GraphError(
             f"expected text, got {brief(error.object)} with half of a character in it (a lone "
-            f"surrogate, {error.object[error.start]!a}); mend it where the text was read"
+            f"surrogate, {error.object[error.start]!a}); correct it where the text was read"
         ) from error
 
 
 def several(option: str, columns: Any) -> list[Any]:
-    """Return what must be a list of columns as one, or raise."""
+    """Return a list of columns that the user gave, as a list.
+
+    Args:
+        option: name of the argument, for messages.
+        columns: a list, tuple or other iterable of column names, but not a single name.
+
+    Raises:
+        GraphError: if it is a single name or cannot be iterated over.
+    """
     if isinstance(columns, str) or not hasattr(columns, "__iter__"):
         raise GraphError(
             f"{option}: expected a list of columns, got {brief(columns)}; write "
@@ -78,7 +93,16 @@ def several(option: str, columns: Any) -> list[Any]:
 
 
 def require_columns(kind: str, frame: pd.DataFrame, wanted: Sequence[str]) -> None:
-    """Raise unless this is a table, has the wanted columns, and no column twice."""
+    """Check that a table is a DataFrame with some columns and without repeated columns.
+
+    Args:
+        kind: ``node`` or ``edge``, for messages.
+        frame: the table.
+        wanted: names of the columns it must have.
+
+    Raises:
+        GraphError: naming what is missing, repeated or not a table.
+    """
     if not isinstance(frame, pd.DataFrame):
         raise GraphError(
             f"the {kind} table: expected a pandas DataFrame, got {type(frame).__name__}; make one "
@@ -87,7 +111,8 @@ def require_columns(kind: str, frame: pd.DataFrame, wanted: Sequence[str]) -> No
     if not frame.columns.is_unique:
         again = frame.columns[frame.columns.duplicated()].unique()
         raise GraphError(
-            f"the {kind} table: expected each column once, got repeated: {quoted(again)}"
+            f"the {kind} table: expected each column once, got repeated: {quoted(again)}; rename "
+            f"or drop them"
         )
     odd = [column for column in wanted if not isinstance(column, Hashable)]
     if odd:
@@ -115,19 +140,22 @@ def numbers(
     """Return a column as float64; text, dates and (unless ``blanks``) missing values raise.
 
     Args:
-        column: numbers, or text that says numbers.
-        ids: the rows' names, for messages.
+        column: numbers, or text that can be parsed as numbers.
+        ids: the nodes' ids, for messages.
         what: the column's role and name, for messages.
         blanks: whether blanks become NaN.
-        fill: advice against blanks.
-        correct: advice against text.
+        fill: what to do about blanks, for messages.
+        correct: what to do about text, for messages.
+
+    Raises:
+        GraphError: naming the column, the value and the node.
     """
     _refuse_dates(column, what)
     values = column
     if not pd.api.types.is_numeric_dtype(column):
         values = _parsed(column, ids, what, correct)
     if pd.api.types.is_complex_dtype(values):
-        raise GraphError(f"{what}: expected real numbers, got complex ones")
+        raise GraphError(f"{what}: expected real numbers, got complex ones; {correct}")
     if not blanks:
         check_blanks(values.isna().to_numpy(), ids, what, "a number", fill)
     return values.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
@@ -162,20 +190,35 @@ def _to_numeric(column: pd.Series[Any], what: str) -> pd.Series[Any]:
     try:
         return pd.to_numeric(column, errors="coerce")
     except (TypeError, OverflowError) as error:  # lists, dictionaries, numbers beyond float64
-        raise GraphError(f"{what}: expected numbers, got {error}") from error
+        raise GraphError(f"{what}: expected numbers, got {error}; {LEAVE_OUT}") from error
 
 
 def cleaned_text(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column as objects, with text of spaces only as missing."""
+    """Return a column as objects, with text of spaces only as missing.
+
+    Args:
+        column: values of any type.
+    """
     column = column.astype(object)
     spaces = [isinstance(value, str) and not value.strip() for value in column]
     return column.mask(np.array(spaces, dtype=bool))
 
 
-def says_numbers(
+def holds_numbers(
     column: pd.Series[Any], cleaned: pd.Series[Any], ids: pd.Index, what: str, forced: bool
 ) -> bool:
-    """Say whether a column that is not of numbers means numbers; refuse what is neither."""
+    """Return whether a column without a numeric type holds numbers, not categories.
+
+    Args:
+        column: the column.
+        cleaned: the same from :func:`cleaned_text`.
+        ids: the nodes' ids, for messages.
+        what: the column's role and name, for messages.
+        forced: whether the user declared it a category.
+
+    Raises:
+        GraphError: if it holds neither: dates, nested values, or mostly numbers and some text.
+    """
     _refuse_nested(cleaned, ids, what)
     _refuse_dates(column, what, forced=forced)
     if forced or isinstance(column.dtype, pd.CategoricalDtype):
@@ -183,18 +226,18 @@ def says_numbers(
     text = (_to_numeric(cleaned, what).isna() & cleaned.notna()).to_numpy()
     if not text.any():
         return True
-    known = int(cleaned.notna().sum())
+    filled = int(cleaned.notna().sum())
     written = sum(_written_with(value) is not None for value in cleaned[text])
-    if 2 * (known - int(text.sum()) + written) > known:
+    if 2 * (filled - int(text.sum()) + written) > filled:
         raise GraphError(
-            f"{_not_a_number(cleaned, text, ids, what)}; correct the values, {LEAVE_OUT}, or take "
+            f"{_not_a_number(cleaned, text, ids, what)}; correct the values, {LEAVE_OUT}, or treat "
             f"all of them as categories with {FORCE}"
         )
     return False
 
 
 def _written_with(value: Any) -> str | None:
-    """Say what keeps text from being a number, where it looks like one."""
+    """Return the form in which text is written that looks like a number but is none."""
     if not isinstance(value, str):
         return None
     forms = WRITTEN_NUMBERS.items()
@@ -211,33 +254,42 @@ def _refuse_nested(column: pd.Series[Any], ids: pd.Index, what: str) -> None:
 
 
 def _refuse_dates(column: pd.Series[Any], what: str, *, forced: bool = False) -> None:
-    """Raise for dates; where categories are wanted, text that says dates is just text."""
+    """Raise for dates; where categories are wanted, dates written as text are accepted."""
     kinds = pd.api.types
-    found = kinds.is_datetime64_any_dtype(column) or kinds.is_timedelta64_dtype(column)
-    if not found and not kinds.is_numeric_dtype(column):
+    dates = kinds.is_datetime64_any_dtype(column) or kinds.is_timedelta64_dtype(column)
+    if not dates and not kinds.is_numeric_dtype(column):
         values = cleaned_text(column).dropna()
         objects = any(isinstance(value, DATES) for value in values)
-        told = sum(isinstance(value, str) and _says_date(value.strip()) for value in values)
-        found = objects or (not forced and told > 0 and 10 * told >= 9 * len(values))
-    if found:
+        texts = sum(isinstance(value, str) and _is_date(value.strip()) for value in values)
+        dates = objects or (not forced and texts > 0 and 10 * texts >= 9 * len(values))
+    if dates:
         raise GraphError(
             f"{what}: expected numbers, got dates; turn them into a number that matters, such as "
             f"days since an event or the month, or {LEAVE_OUT}"
         )
 
 
-def _says_date(text: str) -> bool:
+def _is_date(text: str) -> bool:
     if ISO_DATE.fullmatch(text):
         return True
-    found = OTHER_DATE.fullmatch(text)
-    if not found:
+    match = OTHER_DATE.fullmatch(text)
+    if not match:
         return False
-    low, high = sorted((int(found[1]), int(found[3] or found[4])))
+    low, high = sorted((int(match[1]), int(match[3] or match[4])))
     return 1 <= low <= 12 and high <= 31
 
 
 def refuse_many(labels: set[str], nodes: int, what: str) -> None:
-    """Raise where there are so many different texts that they cannot be categories."""
+    """Raise where there are too many different texts for categories.
+
+    Args:
+        labels: the different texts of a column.
+        nodes: number of nodes.
+        what: the column's role and name, for messages.
+
+    Raises:
+        GraphError: if there are over 100, or more than one for every two of over 20 nodes.
+    """
     if len(labels) > MOST_CATEGORIES or (nodes > FEW_NODES and 2 * len(labels) > nodes):
         raise GraphError(
             f"{what}: expected numbers or a few categories, got {len(labels):,} different texts on "
@@ -249,7 +301,18 @@ def refuse_many(labels: set[str], nodes: int, what: str) -> None:
 def check_blanks(
     blank: npt.NDArray[np.bool_], ids: pd.Index, what: str, wanted: str, advice: str = FILL
 ) -> None:
-    """Raise where a value is blank, with advice."""
+    """Raise where a value is blank.
+
+    Args:
+        blank: boolean, (nodes,).
+        ids: the nodes' ids, for messages.
+        what: the column's role and name, for messages.
+        wanted: what was expected, for messages: "a number".
+        advice: what to do, for messages.
+
+    Raises:
+        GraphError: naming the first blank node.
+    """
     if blank.any():
         row = int(np.flatnonzero(blank)[0])
         raise GraphError(
@@ -259,7 +322,16 @@ def check_blanks(
 
 
 def check_finite(values: Floats, name: str, ids: pd.Index) -> None:
-    """Raise where a number is infinite."""
+    """Raise where a number is infinite.
+
+    Args:
+        values: (nodes,); NaN is allowed.
+        name: the column's name, for messages.
+        ids: the nodes' ids, for messages.
+
+    Raises:
+        GraphError: naming the first such node.
+    """
     bad = np.flatnonzero(np.isinf(values))
     if len(bad):
         raise GraphError(
@@ -269,7 +341,16 @@ def check_finite(values: Floats, name: str, ids: pd.Index) -> None:
 
 
 def category_labels(column: pd.Series[Any], ids: pd.Index, what: str) -> list[str | None]:
-    """Return each value as text; None where it is blank."""
+    """Return each value as text; None where it is blank.
+
+    Args:
+        column: a category column.
+        ids: the nodes' ids, for messages.
+        what: the column's role and name, for messages.
+
+    Raises:
+        GraphError: if a value is nested, such as a list.
+    """
     cleaned = cleaned_text(column)
     _refuse_nested(cleaned, ids, what)
     blank = cleaned.isna()

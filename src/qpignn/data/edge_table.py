@@ -25,7 +25,15 @@ def edge_ends_and_weights(
     *,
     among: str = "the node table",
 ) -> tuple[Tensor, Tensor | None]:
-    """Return the positions of an edge table's ends among the nodes, (2, edges), and its weights."""
+    """Return the positions of an edge table's ends among the nodes, (2, edges), and its weights.
+
+    Args:
+        edges: the edge table; ``None`` for a graph without edges.
+        ids: the nodes' ids.
+        ends: the edge table's two id columns, as in :func:`end_columns`.
+        weight: column of weights, if there is one.
+        among: where ids are looked up, for messages.
+    """
     if edges is None:
         return torch.empty((2, 0), dtype=torch.long), None
     ends = end_columns(edges, ends)
@@ -38,7 +46,15 @@ def edge_ends_and_weights(
 
 
 def refuse_loops(edges: int, ends: tuple[str, str]) -> None:
-    """Raise where all edges join a node to itself."""
+    """Raise where all edges of a table are self-loops.
+
+    Args:
+        edges: number of edges, all of which are self-loops.
+        ends: names of the two id columns.
+
+    Raises:
+        GraphError: if there is at least one edge.
+    """
     if edges:
         raise GraphError(
             f"expected edges between different nodes, got {edges} that all join a node to "
@@ -50,9 +66,9 @@ def warn_of_merged(ends: Tensor, kept: int, *, directed: bool, weighted: bool = 
     """Warn of self-loops that were left out and repeated edges that were merged.
 
     Args:
-        ends: the edges as they were given, (2, edges).
-        kept: how many are left; of an undirected graph, in both directions.
-        directed: whether edges go one way. An undirected edge that is listed both ways is not
+        ends: the edges of the table, (2, edges).
+        kept: number of edges left; of an undirected graph, in both directions.
+        directed: whether edges are directed. An undirected edge that is listed both ways is not
             repeated.
         weighted: whether they have weights.
     """
@@ -66,24 +82,38 @@ def warn_of_merged(ends: Tensor, kept: int, *, directed: bool, weighted: bool = 
 
 
 def warn_of_counts(left_out: int, again: int, *, weighted: bool) -> None:
-    """Warn of so many self-loops that were left out and repeated edges that were merged."""
-    found = []
+    """Warn of self-loops that were left out and repeated edges that were merged.
+
+    Args:
+        left_out: number of self-loops.
+        again: number of repeated edges.
+        weighted: whether edges have weights.
+    """
+    changes = []
     if left_out:
-        found.append(f"{plural(left_out, 'self-loop')} left out")
+        changes.append(f"{plural(left_out, 'self-loop')} left out")
     if again:
         merged = "merged, weights averaged" if weighted else "merged"
-        found.append(f"{plural(again, 'repeated edge')} {merged}")
-    if found:
+        changes.append(f"{plural(again, 'repeated edge')} {merged}")
+    if changes:
         warnings.warn(
-            f"the edge table: {' and '.join(found)}; if they mean something, say it in a feature "
-            f"of the node or a weight of the edge",
+            f"the edge table: {' and '.join(changes)}; if they carry information, add it as a "
+            f"feature of the node or a weight of the edge",
             QpignnWarning,
             stacklevel=4,
         )
 
 
 def edge_weights(column: pd.Series[Any], *, before: int = 0) -> npt.NDArray[np.float32]:
-    """Return weights as float32; ``before`` rows of the table come before these."""
+    """Return edge weights as float32, (edges,).
+
+    Args:
+        column: the weights of some edges.
+        before: number of rows of the table that come before these, for messages.
+
+    Raises:
+        GraphError: if one is negative, not finite, or too large to be summed.
+    """
     rows = pd.RangeIndex(before + 1, before + len(column) + 1)
     what = f"edge weight column {column.name!r}"
     with np.errstate(over="ignore"):
@@ -104,8 +134,8 @@ def end_columns(edges: pd.DataFrame, ends: Sequence[str] | None) -> tuple[Any, A
 
     Args:
         edges: the edge table, or some of its first rows.
-        ends: the columns the user named, if any; else those that are called from and to or the
-            like, else the first two, with a warning.
+        ends: the columns that the user named; ``None`` for those called from and to or the like,
+            else the first two, with a warning.
 
     Raises:
         GraphError: if a column is missing, or if the first two of several columns would be taken
@@ -116,12 +146,12 @@ def end_columns(edges: pd.DataFrame, ends: Sequence[str] | None) -> tuple[Any, A
         if edges.shape[1] < 2:
             raise GraphError(
                 f"the edge table: expected two columns of node ids, got "
-                f"{quoted(edges.columns) or 'no column'}"
+                f"{quoted(edges.columns) or 'no column'}; add the missing one"
             )
         return known_ends([*edges.columns]) or _first_two(edges)
     named = several("edge_ends", ends)
     if len(named) != 2:
-        raise GraphError(f"edge_ends: expected two columns, got {quoted(named)}")
+        raise GraphError(f"edge_ends: expected two columns, got {quoted(named)}; name both ends")
     require_columns("edge", edges, named)
     return named[0], named[1]
 
@@ -148,19 +178,33 @@ def _first_two(edges: pd.DataFrame) -> tuple[Any, Any]:
 def end_positions(
     end: pd.Series[Any], ids: NodeIndex, *, among: str = "the node table", before: int = 0
 ) -> npt.NDArray[np.int64]:
-    """Return the positions of ids; ``before`` rows of the table come before these."""
+    """Return the positions of ids among the nodes, (edges,).
+
+    Args:
+        end: the ids of one end of some edges.
+        ids: the nodes' ids.
+        among: where ids are looked up, for messages.
+        before: number of rows of the table that come before these, for messages.
+
+    Raises:
+        GraphError: if an id is blank or not a node's.
+    """
     if not len(end):
         return np.empty(0, dtype=np.int64)
     named = pd.Index(end, tupleize_cols=False)
     if named.hasnans:
         rows = np.flatnonzero(named.isna()) + before + 1
-        raise GraphError(f"edge column {end.name!r}: got blank ids in edge rows {quoted(rows)}")
+        raise GraphError(
+            f"edge column {end.name!r}: expected ids, got blanks in edge rows {quoted(rows)}; fill "
+            f"them or drop those rows"
+        )
     positions = ids.positions(named)
     unknown = np.flatnonzero(positions < 0)
     if len(unknown):
         lacking = named[unknown].unique()
         raise GraphError(
-            f"edge column {end.name!r} names nodes that {among} lacks: {quoted(lacking)}, first in "
-            f"edge row {before + int(unknown[0]) + 1}{ids.explain(lacking)}"
+            f"edge column {end.name!r}: expected ids of nodes, got ids that {among} lacks: "
+            f"{quoted(lacking)}, first in edge row {before + int(unknown[0]) + 1}"
+            f"{ids.explain(lacking)}"
         )
     return positions

@@ -1,8 +1,8 @@
-"""How the columns of a node table become features, remembered so that others are coded alike.
+"""Encoding of a node table's columns as features, stored so that other tables are encoded alike.
 
-A number stays a number. A category becomes one column of zeros and ones for each of its values, in
-the sorted order of their text. Where blanks are allowed, a column that had some gets one more
-column that says where they were.
+A number stays a number. A category is one-hot encoded: one column of zeros and ones per value, in
+the sorted order of their text. Where blanks are allowed, a column that has some gets an indicator
+column, which is 1 where the value was blank.
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ from qpignn.data.columns import (
     check_blanks,
     check_finite,
     cleaned_text,
+    holds_numbers,
     numbers,
     refuse_many,
-    says_numbers,
 )
 from qpignn.data.matrix import columns
 from qpignn.errors import GraphError, QpignnWarning, check_choice, plural, quoted
 
 MISSING = ("error", "impute")
-"""What to do about blanks among the features."""
+"""How blanks among the features are treated."""
 
 NUMBER, CATEGORY = "number", "category"
 OTHER, BLANK = "(other)", "(blank)"
@@ -44,14 +44,14 @@ OTHER, BLANK = "(other)", "(blank)"
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the node table and what becomes of it.
+    """One column of the node table and its encoding.
 
     Attributes:
         name: the column's name.
         kind: ``number`` or ``category``.
-        categories: the known values of a category as text, sorted.
-        fill: what a blank number becomes; ``None`` where blanks are refused.
-        blank: whether a column of its own says where the blanks are.
+        categories: the values of a category as text, sorted.
+        fill: the number that replaces a blank; ``None`` where blanks raise an error.
+        blank: whether an indicator column marks the blanks.
     """
 
     name: str
@@ -63,33 +63,31 @@ class Column:
     @property
     def feature_names(self) -> list[str]:
         """Names of the features this column becomes, in their order."""
-        own = [f"{self.name}={value}" for value in self.categories]
-        return [*(own if self.kind == CATEGORY else [self.name]), *self._indicator]
+        values = [f"{self.name}={value}" for value in self.categories]
+        names = values if self.kind == CATEGORY else [self.name]
+        return [*names, f"{self.name} is blank"] if self.blank else names
 
     @property
-    def _indicator(self) -> list[str]:
-        return [f"{self.name} is blank"] if self.blank else []
-
-    @property
-    def _what(self) -> str:
+    def description(self) -> str:
+        """Role and name of the column, for error messages."""
         return f"feature column {self.name!r}"
 
 
 @dataclass(frozen=True, repr=False)
 class FeatureEncoder:
-    """How a table's columns become features.
+    """The encoding of a table's columns as features.
 
     Attributes:
         columns: the feature columns, in their order.
-        missing: ``error`` (a blank is refused) or ``impute`` (a blank number becomes the median
-            of the table the coding was learnt on, a blank category none of the known ones).
+        missing: ``error`` (a blank raises an error) or ``impute`` (a blank number becomes the
+            median of the table the encoder was fitted on, a blank category none of the known ones).
     """
 
     columns: tuple[Column, ...]
     missing: str = "error"
 
     def __repr__(self) -> str:
-        return f"Coding({len(self.columns)} columns, {len(self.feature_names)} features)"
+        return f"FeatureEncoder({len(self.columns)} columns, {len(self.feature_names)} features)"
 
     @property
     def feature_names(self) -> list[str]:
@@ -111,7 +109,7 @@ class FeatureEncoder:
         missing: str = "error",
         categorical: Sequence[Any] = (),
     ) -> Self:
-        """Decide from a table what becomes of each column.
+        """Fit an encoder to a table.
 
         Args:
             frame: the node table.
@@ -119,6 +117,9 @@ class FeatureEncoder:
             ids: the nodes' ids, for messages.
             missing: ``error`` or ``impute``.
             categorical: columns that are categories whatever they hold, such as integer codes.
+
+        Returns:
+            The encoder.
 
         Raises:
             GraphError: naming the column, the value, the node and what to do.
@@ -138,35 +139,40 @@ class FeatureEncoder:
         return out
 
     def encode(self, frame: pd.DataFrame, ids: pd.Index) -> Floats:
-        """Return a table's features, one row a node and one column a feature name.
+        """Return a table's features, (nodes, features).
 
-        Columns the coding does not know are ignored. A category it does not know becomes zeros,
-        with one warning that names them all.
+        Columns that the encoder was not fitted on are ignored. A new category becomes zeros; one
+        warning names all of them.
+
+        Args:
+            frame: the node table, with every column of the fit.
+            ids: the nodes' ids, for messages.
 
         Raises:
-            GraphError: where a column is missing or holds something else than it did.
+            GraphError: where a column is missing or holds another kind of values than in the fit.
         """
         labels = {str(label): label for label in frame.columns}
         self._check_columns(labels)
-        strangers: list[str] = []
+        unknown: list[str] = []
         parts = []
         for column in self.columns:
             values = frame[labels[column.name]]
             if column.kind == NUMBER:
                 parts.append(self._encoded_numbers(column, values, ids))
             else:
-                parts.append(self._encoded_categories(column, values, ids, strangers))
-        if strangers:
+                parts.append(self._encoded_categories(column, values, ids, unknown))
+        if unknown:
             warnings.warn(
-                f"got categories that the fit did not know, taken as none of those it did: "
-                f"{'; '.join(strangers)}",
+                f"expected categories that occurred in the fit, got new ones, which are treated as "
+                f"none of the known categories: {'; '.join(unknown)}; fit again with a table that "
+                f"has them if they matter",
                 QpignnWarning,
                 stacklevel=2,
             )
         return np.concatenate(parts, axis=1)
 
     def categories_of(self, x: Any, column: str) -> npt.NDArray[np.object_]:
-        """Return each node's category, read back from its features.
+        """Return each node's category, decoded from its features.
 
         Args:
             x: features as :meth:`encode` gave them, (nodes, features); an array, or a tensor,
@@ -174,19 +180,19 @@ class FeatureEncoder:
             column: name of a category column.
 
         Returns:
-            One label a node; ``(other)`` for a category unknown to the coding (or a blank without
-            a column of its own), ``(blank)`` for a blank.
+            One label per node, (nodes,): ``(other)`` for a category that the encoder was not
+            fitted on (or a blank without an indicator column), ``(blank)`` for a blank.
         """
         check_choice("category column", column, self.category_columns)
-        place = [known.name for known in self.columns].index(column)
-        start = sum(len(known.feature_names) for known in self.columns[:place])
+        place = [one.name for one in self.columns].index(column)
+        start = sum(len(one.feature_names) for one in self.columns[:place])
         names = [*self.columns[place].categories, *[BLANK] * self.columns[place].blank]
         ones = columns(torch.as_tensor(x), range(start, start + len(names))).numpy() > 0.5
         labels = np.array([*names, OTHER], dtype=object)
         return labels[np.where(ones.any(axis=1), ones.argmax(axis=1), len(names))]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the coding as plain JSON."""
+        """Return the encoder as plain JSON."""
         columns = [asdict(column) for column in self.columns]
         return {
             "missing": self.missing,
@@ -195,37 +201,40 @@ class FeatureEncoder:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Return the coding that :meth:`to_dict` described.
+        """Return the encoder that :meth:`to_dict` described.
+
+        Args:
+            values: the parsed JSON, from an untrusted file.
 
         Raises:
-            KeyError, TypeError, ValueError: where the description is not one of a coding.
+            KeyError: where a field is missing.
+            TypeError: where a field has another type.
+            ValueError: where a field has an invalid value.
         """
-        missing = _typed(values, "missing", str)
+        _check_types(values, {"missing": str, "columns": list})
+        missing = values["missing"]
         if missing not in MISSING:
             raise ValueError(f"missing: expected {quoted(MISSING)}, got {missing!r}")
-        columns = tuple(
-            _stored_column(column, missing) for column in _typed(values, "columns", list)
-        )
+        columns = tuple(_stored_column(column, missing) for column in values["columns"])
         names = [column.name for column in columns]
         if not names or len(set(names)) < len(names):
-            raise ValueError(f"columns: expected some, each name once, got {quoted(names)}")
+            raise ValueError(f"columns: expected at least one, each name once, got {quoted(names)}")
         return cls(columns, missing)
 
     def _check_columns(self, labels: dict[str, Any]) -> None:
-        known = [column.name for column in self.columns]
-        names = {*known}
-        lacking = [name for name in known if name not in labels]
+        names = dict.fromkeys(column.name for column in self.columns)
+        lacking = [name for name in names if name not in labels]
         if not lacking:
             return
         extra = [name for name in labels if name not in names]
-        also = f"; it has {quoted(extra, 12)}, which the fit did not know" if extra else ""
+        also = f"; it has {quoted(extra, 12)}, which the fit did not use" if extra else ""
         raise GraphError(
             f"the node table lacks the column{'s' * (len(lacking) > 1)} {quoted(lacking, 12)} of "
             f"the fit{also}; give every column the fit used, under the same name"
         )
 
     def _encoded_numbers(self, column: Column, values: pd.Series[Any], ids: pd.Index) -> Floats:
-        out = numbers(values, ids, column._what, blanks=self.missing == "impute", fill=FILL)
+        out = numbers(values, ids, column.description, blanks=self.missing == "impute", fill=FILL)
         check_finite(out, column.name, ids)
         blank = np.isnan(out)
         if column.fill is not None:
@@ -233,18 +242,18 @@ class FeatureEncoder:
         return np.column_stack([out, blank] if column.blank else [out])
 
     def _encoded_categories(
-        self, column: Column, values: pd.Series[Any], ids: pd.Index, strangers: list[str]
+        self, column: Column, values: pd.Series[Any], ids: pd.Index, unknown: list[str]
     ) -> Floats:
-        labels = category_labels(values, ids, column._what)
+        labels = category_labels(values, ids, column.description)
         blank = np.array([label is None for label in labels], dtype=bool)
         if self.missing == "error":
-            check_blanks(blank, ids, column._what, "a category")
-        known: dict[str | None, int] = {value: i for i, value in enumerate(column.categories)}
-        places = np.array([known.get(label, -1) for label in labels], dtype=np.int64)
-        unknown = [str(labels[row]) for row in np.flatnonzero((places < 0) & ~blank)]
-        if unknown:
-            nodes = plural(len(unknown), "node")
-            strangers.append(f"column {column.name!r}: {quoted(sorted(set(unknown)))} ({nodes})")
+            check_blanks(blank, ids, column.description, "a category")
+        codes: dict[str | None, int] = {value: i for i, value in enumerate(column.categories)}
+        places = np.array([codes.get(label, -1) for label in labels], dtype=np.int64)
+        new = [str(labels[row]) for row in np.flatnonzero((places < 0) & ~blank)]
+        if new:
+            nodes = plural(len(new), "node")
+            unknown.append(f"column {column.name!r}: {quoted(sorted(set(new)))} ({nodes})")
         out = np.zeros((len(labels), len(column.feature_names)))
         rows = np.flatnonzero(places >= 0)
         out[rows, places[rows]] = 1
@@ -263,7 +272,7 @@ def _learnt_column(
     if missing == "impute" and blank.all():
         raise GraphError(f"{what}: expected some values, got blanks only; {LEAVE_OUT}")
     indicator = missing == "impute" and bool(blank.any())
-    if plain or says_numbers(column, cleaned, ids, what, forced):
+    if plain or holds_numbers(column, cleaned, ids, what, forced):
         values = numbers(column, ids, what, blanks=missing == "impute", fill=FILL)
         check_finite(values, name, ids)
         fill = _median(values[~blank]) if missing == "impute" else None
@@ -282,30 +291,29 @@ def _median(values: Floats) -> float:
     return middle if math.isfinite(middle) else 2 * float(np.median(values / 2))
 
 
-def _typed(values: dict[str, Any], name: str, kind: type) -> Any:
+def _check_types(values: dict[str, Any], types: dict[str, type]) -> None:
     if not isinstance(values, dict):
-        raise TypeError(f"expected a description, got {type(values).__name__}")
-    if not isinstance(values[name], kind):
-        raise TypeError(f"{name}: expected {kind.__name__}, got {type(values[name]).__name__}")
-    return values[name]
+        raise TypeError(f"expected a JSON object, got {type(values).__name__}")
+    for name, kind in types.items():
+        if not isinstance(values[name], kind):
+            raise TypeError(f"{name}: expected {kind.__name__}, got {type(values[name]).__name__}")
 
 
 def _stored_column(values: dict[str, Any], missing: str) -> Column:
-    name, kind, blank = (
-        _typed(values, key, of) for key, of in (("name", str), ("kind", str), ("blank", bool))
-    )
-    categories, fill = _typed(values, "categories", list), values["fill"]
+    _check_types(values, {"name": str, "kind": str, "categories": list, "blank": bool})
+    name, kind, categories = values["name"], values["kind"], values["categories"]
     if kind not in (NUMBER, CATEGORY):
         raise ValueError(f"kind: expected {NUMBER} or {CATEGORY}, got {kind!r}")
     if not all(isinstance(value, str) for value in categories):
         raise TypeError(f"categories: expected text, got {quoted(categories)}")
     if len(set(categories)) < len(categories) or bool(categories) != (kind == CATEGORY):
         raise ValueError(f"categories of {name!r}: expected each once, got {quoted(categories)}")
+    fill = _stored_fill(values["fill"])
     if (fill is not None) != (kind == NUMBER and missing == "impute"):
-        raise ValueError(f"fill of {name!r}: expected one for numbers if blanks are filled")
-    if blank and missing == "error":
-        raise ValueError(f"blank of {name!r}: expected false, since blanks are refused")
-    return Column(name, kind, tuple(categories), _stored_fill(fill), blank)
+        raise ValueError(f"fill of {name!r}: expected one for numbers if blanks are imputed")
+    if values["blank"] and missing == "error":
+        raise ValueError(f"blank of {name!r}: expected false, since blanks raise an error")
+    return Column(name, kind, tuple(categories), fill, values["blank"])
 
 
 def _stored_fill(fill: Any) -> float | None:
@@ -314,5 +322,5 @@ def _stored_fill(fill: Any) -> float | None:
     if isinstance(fill, bool) or not isinstance(fill, int | float):
         raise TypeError(f"fill: expected a number, got {type(fill).__name__}")
     if not abs(fill) <= sys.float_info.max:
-        raise ValueError("fill: expected a finite number, got one that is not")
+        raise ValueError("fill: expected a finite number, got NaN or infinity")
     return float(fill)

@@ -1,4 +1,4 @@
-"""A made-up data set in the form users have theirs: two tables, with gaps."""
+"""A synthetic example data set: a node table and an edge table, with missing targets."""
 
 from __future__ import annotations
 
@@ -10,16 +10,23 @@ from qpignn.errors import check_integer
 
 TOWNS, NEIGHBOURS = 7, 4
 KINDS = {"rural": (0.0, 1.0), "suburban": (3.0, 1.5), "urban": (6.0, 2.0), "industrial": (9.0, 4.0)}
-"""What a kind of place adds to the pollution, and how much it varies from day to day."""
+"""Mean and standard deviation that a kind of place adds to the pollution."""
 
 
 def example_tables(nodes: int = 800, seed: int = 0) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return measuring stations and the roads between them, as pandas tables.
+    """Return synthetic measuring stations and the roads between them, as pandas tables.
 
-    A station has an ``id``, a place (``lon``, ``lat``), its ``height``, the ``traffic`` that passes
-    it, the ``kind`` of place it is in, and its ``pollution``, which is blank for a quarter of them.
+    A station has an ``id``, a place (``lon``, ``lat``), its ``height``, its ``traffic``, the
+    ``kind`` of place it is in, and its ``pollution``, which is blank for a quarter of them.
     Pollution depends on the traffic at the station and at its neighbours, falls with height, and
-    is the harder to predict the busier the place: a world in which intervals should differ.
+    its noise depends on the kind of place, so that widths of intervals should differ.
+
+    Args:
+        nodes: number of stations, at least 20.
+        seed: of the random numbers.
+
+    Returns:
+        The node table and the edge table (``from``, ``to``).
 
     Example:
         >>> stations, roads = example_tables(nodes=100)
@@ -64,7 +71,7 @@ def example_tables(nodes: int = 800, seed: int = 0) -> tuple[pd.DataFrame, pd.Da
 
 
 def _roads(place: np.ndarray) -> np.ndarray:
-    """Join every station to its nearest ones, each pair once."""
+    """Connect every station to its nearest ones, each pair once."""
     near = cKDTree(place).query(place, NEIGHBOURS + 1)[1][:, 1:]
     pairs = np.column_stack([np.repeat(np.arange(len(place)), NEIGHBOURS), near.ravel()])
     return np.unique(np.sort(pairs, axis=1), axis=0)

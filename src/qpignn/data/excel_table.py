@@ -7,6 +7,7 @@ import zipfile
 import zlib
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -15,8 +16,8 @@ from xml.etree.ElementTree import ParseError
 
 import pandas as pd
 
-from qpignn.data.bounded import BLOCK, BoundedReader, Price
-from qpignn.data.table_file import BYTES_A_CELL, named_errors
+from qpignn.data.bounded import BLOCK, BoundedReader, MemoryCost
+from qpignn.data.table_file import BYTES_PER_CELL, named_errors
 from qpignn.errors import ReadError, SettingError, import_optional, quoted
 from qpignn.runtime.memory import free_memory
 
@@ -26,8 +27,8 @@ BROKEN = (
     *(LookupError, OverflowError, RuntimeError),  # missing parts, dates beyond time, a password
     *(EOFError, NotImplementedError),  # cut parts, unknown compression
 )
-"""What zipfile and openpyxl raise over a file that is not what its name says."""
-SHEET = Price(6, {b"<": 100})  # of XML that is read element by element
+"""Errors of zipfile and openpyxl on a file that is not a valid workbook."""
+SHEET = MemoryCost(6, {b"<": 100})  # of XML that is read element by element
 MOST_CELLS = 16_384  # columns of a sheet
 MOST_ROWS = 1_048_576  # rows of a sheet
 
@@ -37,6 +38,7 @@ class ExcelTable:
     """One sheet of a workbook; its first row names the columns.
 
     Attributes:
+        path: the workbook.
         columns: their names.
         sheet: the sheet's name.
         frame: the whole sheet: a workbook cannot be read by pieces.
@@ -53,24 +55,26 @@ class ExcelTable:
 
         Args:
             path: the workbook.
-            sheet: its name; by default the only one, or the one called like what is looked for.
-            kind: what is looked for: ``node``, ``edge`` or ``table``.
+            sheet: its name; by default the only one, or the one that ``kind`` names.
+            kind: which table is read: ``node``, ``edge`` or ``table``.
+
+        Returns:
+            The table.
 
         Raises:
             ReadError: if there is no such sheet, no header row, or too little memory.
         """
         openpyxl = import_optional("openpyxl", "an Excel file")
         with named_errors(path):
-            _check_size(path)
             try:
-                book = openpyxl.load_workbook(path, read_only=True, data_only=True)
-                try:
+                _check_size(path)
+                with closing(openpyxl.load_workbook(path, read_only=True, data_only=True)) as book:
                     name = _sheet(book.sheetnames, sheet, kind)
                     rows = _rows(book[name])
-                finally:
-                    book.close()
             except BROKEN as error:
-                raise ReadError(f"expected an Excel workbook, got another file: {error}") from error
+                raise ReadError(
+                    f"expected an Excel workbook, got another file: {error}; save it as .xlsx again"
+                ) from error
             frame = _frame(rows, name)
         return cls(path, list(frame.columns), name, frame)
 
@@ -85,20 +89,17 @@ def _check_size(path: Path) -> None:
     The sizes in the archive's directory may be wrong, so every part is unpacked and counted.
     """
     limit, advice = free_memory(), "save it as CSV or Parquet"
-    try:
-        with zipfile.ZipFile(path) as packed:
-            for part in packed.infolist():
-                source = packed.open(part)
-                with BoundedReader(source, limit, SHEET, what="a workbook", advice=advice) as file:
-                    while file.read(BLOCK):
-                        pass
-                    limit -= file.cost
-    except BROKEN as error:
-        raise ReadError(f"expected an Excel workbook, got another file ({error})") from error
+    with zipfile.ZipFile(path) as packed:
+        for part in packed.infolist():
+            source = packed.open(part)
+            with BoundedReader(source, limit, SHEET, what="a workbook", advice=advice) as file:
+                while file.read(BLOCK):
+                    pass
+                limit -= file.cost
 
 
 def _rows(sheet: Any) -> list[list[Any]]:
-    """Return the rows of a sheet that hold something.
+    """Return the rows of a sheet that are not empty.
 
     The dimensions that a sheet declares may be wrong: cells are counted as they are read, and
     shared texts as often as they occur.
@@ -107,10 +108,10 @@ def _rows(sheet: Any) -> list[list[Any]]:
     limit, needed, rows = free_memory(), 0, []
     for i, row in enumerate(sheet.iter_rows(values_only=True)):
         if i >= MOST_ROWS:
-            raise ReadError(f"expected at most {MOST_ROWS:,} rows in a sheet, got more")
+            raise ReadError(f"expected at most {MOST_ROWS:,} rows, got more; save it as CSV")
         used = _used(row)
         text = sum(len(cell) for cell in row[:used] if isinstance(cell, str))
-        needed += SHEET.per_byte * text + 4 * BYTES_A_CELL * used
+        needed += SHEET.per_byte * text + 4 * BYTES_PER_CELL * used
         if needed > limit:
             raise ReadError(
                 f"expected a sheet that fits into memory ({limit:,} bytes), got cells that need "
@@ -125,10 +126,12 @@ def _sheet(names: list[str], wanted: str | None, kind: str) -> str:
     option = f"{kind}_sheet=... (--{kind}-sheet)"
     if wanted is not None:
         if wanted not in names:
-            raise ReadError(f"expected a sheet called {wanted!r}, got {quoted(names, 12)}")
+            raise ReadError(
+                f"expected a sheet {wanted!r}, got {quoted(names, 12)}; name one with {option}"
+            )
         return wanted
     if not names:
-        raise ReadError("expected a workbook with a sheet, got none")
+        raise ReadError("expected a workbook with a sheet, got none; is it the right file?")
     called = [name for name in names if name.strip().lower() in (kind, f"{kind}s")]
     if len(called) == 1:
         return called[0]
@@ -142,7 +145,7 @@ def _sheet(names: list[str], wanted: str | None, kind: str) -> str:
 
 def _frame(rows: list[list[Any]], sheet: str) -> pd.DataFrame:
     if not rows:
-        raise ReadError(f"sheet {sheet!r}: expected a header row with column names, got no cells")
+        raise ReadError(f"sheet {sheet!r}: expected a header row, got no cells; name another sheet")
     width = max(len(row) for row in rows)
     if len(rows[0]) < width and sum(cell is not None for cell in rows[0]) <= 1:
         raise ReadError(
@@ -155,26 +158,29 @@ def _frame(rows: list[list[Any]], sheet: str) -> pd.DataFrame:
     if "" in names:
         raise ReadError(
             f"sheet {sheet!r}: expected a name for every column, got none for column "
-            f"{names.index('') + 1}"
+            f"{names.index('') + 1}; write one into the first row"
         )
     again = sorted(name for name, count in Counter(names).items() if count > 1)
     if again:
         raise ReadError(
-            f"sheet {sheet!r}: expected each column once, got repeated: {quoted(again)}"
+            f"sheet {sheet!r}: expected each column once, got repeated: {quoted(again)}; rename"
         )
     body = [[*row[:width], *[None] * (width - len(row))] for row in rows[1:]]
     return pd.DataFrame(body, columns=names).infer_objects()
 
 
 def _used(row: Sequence[Any]) -> int:
-    """Return how many cells of a row there are up to the last that holds something."""
+    """Return the number of cells of a row up to the last that is not empty."""
     return max((i + 1 for i, cell in enumerate(row) if cell is not None), default=0)
 
 
 def to_excel(frame: pd.DataFrame) -> bytes:
     """Return a table as the bytes of a workbook.
 
-    Text stays text: what begins with ``=`` is not computed.
+    Text that begins with ``=`` is stored as text, not as a formula.
+
+    Args:
+        frame: the table.
 
     Raises:
         SettingError: if openpyxl is not installed, or a sheet cannot hold so many rows.

@@ -1,11 +1,10 @@
-"""The graph: PyG's ``Data``, and every rule one must meet.
+"""Validation of graphs (PyG's ``Data``), and masks and ids of their nodes.
 
 A graph has ``x`` (nodes, columns), ``edge_index`` (2, edges) and, where targets are known, ``y``
 (nodes,) with NaN on the unlabelled nodes. Optional are ``edge_weight``, ``node_weight``, the masks
-``train_mask``, ``val_mask`` and ``test_mask``, and what names or places nodes: ``node_id``,
-``feature_names``, ``pos`` (nodes, 2) and ``pos_names``, the names of the two coordinates (lon and
-lat are degrees). Messages run from row 0 of ``edge_index`` to row 1; an undirected edge is stored
-both ways.
+``train_mask``, ``val_mask`` and ``test_mask``, ``node_id``, ``feature_names``, ``pos`` (nodes, 2)
+and ``pos_names``, the names of the two coordinates (lon and lat are degrees). Messages run from row
+0 of ``edge_index`` to row 1; an undirected edge is stored both ways.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from qpignn.data.columns import LARGEST_WEIGHT, whole_characters
+from qpignn.data.columns import LARGEST_WEIGHT, valid_unicode
 from qpignn.data.ids import check_ids
 from qpignn.data.matrix import all_finite, integers_as_floats, is_sparse, stored_values
 from qpignn.errors import ArrayError, GraphError, brief, plural
@@ -32,7 +31,7 @@ MASKS = ("train_mask", "val_mask", "test_mask")
 
 
 def check_graph(data: Data, *, need_target: bool = True) -> Data:
-    """Return ``data`` in canonical form, or raise ``GraphError`` naming the rule it breaks.
+    """Return a graph in canonical form.
 
     The result is a shallow copy: dense or CSR float ``x``, long ``edge_index``, one-dimensional
     float ``y``, boolean masks, text in ``feature_names``. The input is never changed.
@@ -40,6 +39,9 @@ def check_graph(data: Data, *, need_target: bool = True) -> Data:
     Args:
         data: the graph.
         need_target: whether labelled nodes are required (yes to fit, no to predict).
+
+    Raises:
+        GraphError: naming the rule that the graph breaks.
     """
     from torch_geometric.data import Data  # slow to import
 
@@ -66,7 +68,7 @@ def check_graph(data: Data, *, need_target: bool = True) -> Data:
         if data.get(name) is not None:
             out[name] = _checked_weight(name, data[name], length)
     if out.get("node_weight") is not None and not bool((out.node_weight > 0).any()):
-        raise GraphError("node_weight: expected some weight above 0, got zeros only")
+        raise GraphError("node_weight: expected some weight above 0, got zeros only; leave it out")
     for name in MASKS:
         if data.get(name) is not None:
             out[name] = _checked_mask(name, data[name], nodes)
@@ -80,12 +82,12 @@ def _normal(value: Any) -> Any:
 
 
 def _checked_feature_names(names: Any, columns: int) -> list[str]:
-    """Return the names of the columns as text: a file keeps them as that."""
+    """Return the names of the columns as text, as files store them."""
     several = hasattr(names, "__len__") and not isinstance(names, str)
     if not (several and len(names) == columns):
         got = len(names) if several else brief(names)
         raise GraphError(
-            f"feature_names: expected {columns} names, one a column of x, got {got}; "
+            f"feature_names: expected {columns} names, one per column of x, got {got}; "
             f"give a list of names, or leave it out"
         )
     return [str(name) for name in (names.tolist() if hasattr(names, "tolist") else names)]
@@ -95,8 +97,8 @@ def _checked_features(data: Data) -> Tensor:
     x = data.get("x")
     if not isinstance(x, Tensor):
         raise GraphError(
-            f"x: expected a (nodes, columns) tensor, got {_kind(x)}; a graph without features can "
-            f"carry a constant column or each node's degree"
+            f"x: expected a (nodes, columns) tensor, got {_kind(x)}; for a graph without features "
+            f"use a constant column or each node's degree"
         )
     if x.layout not in (torch.strided, torch.sparse_csr):
         raise GraphError(
@@ -104,13 +106,14 @@ def _checked_features(data: Data) -> Tensor:
         )
     if x.dim() != 2 or 0 in x.shape:
         raise GraphError(
-            f"x: expected (nodes, columns) with at least one of each, got shape {tuple(x.shape)}"
+            f"x: expected (nodes, columns) with at least one of each, got shape {tuple(x.shape)}; "
+            f"reshape it"
         )
     if x.is_complex():
-        raise GraphError(f"x: expected real numbers, got {x.dtype}")
+        raise GraphError(f"x: expected real numbers, got {x.dtype}; use .real or .abs()")
     if not x.is_floating_point():
         x = integers_as_floats(x)
-    return x.detach() if x.requires_grad else x  # an embedding's gradient is not ours to compute
+    return x.detach() if x.requires_grad else x  # embeddings are not trained further
 
 
 def _kind(value: Any) -> str:
@@ -125,7 +128,7 @@ def _check_finite(data: Data) -> None:
 def _first_bad_feature(x: Tensor, data: Data) -> str:
     bad = ~torch.isfinite(stored_values(x))
     if is_sparse(x):
-        return f"{int(bad.sum())} NaN or infinite stored values"
+        return f"{int(bad.sum())} NaN or infinite stored values; fill or drop them"
     row, column = (int(i) for i in bad.nonzero()[0])
     node = data.node_id[row] if data.get("node_id") is not None else row
     names = data.get("feature_names")
@@ -143,10 +146,10 @@ def _checked_edges(data: Data, nodes: int) -> Tensor:
             f"edge_index: expected a (2, edges) tensor, got {_kind(edges)}; (2, 0) is allowed"
         )
     if edges.dim() != 2 or edges.shape[0] != 2:
-        turned = edges.dim() == 2 and edges.shape[1] == 2
+        transposed = edges.dim() == 2 and edges.shape[1] == 2
         raise GraphError(
-            f"edge_index: expected shape (2, edges), got {tuple(edges.shape)}"
-            f"{'; turn it with .t()' if turned else ''}"
+            f"edge_index: expected shape (2, edges), got {tuple(edges.shape)}; "
+            f"{'transpose it with .t()' if transposed else 'reshape it'}"
         )
     if edges.is_floating_point() or edges.is_complex() or edges.dtype == torch.bool:
         raise GraphError(f"edge_index: expected whole numbers, got {edges.dtype}; use .long()")
@@ -169,7 +172,7 @@ def _checked_target(y: Any, nodes: int) -> Tensor:
             f"nodes without one, and choose one column of several"
         )
     if target.is_complex():
-        raise GraphError(f"y: expected real numbers, got {target.dtype}")
+        raise GraphError(f"y: expected real numbers, got {target.dtype}; use .real or .abs()")
     if not target.is_floating_point():
         target = target.to(torch.float64)
     if torch.isinf(target).any():
@@ -186,21 +189,21 @@ def _check_labels(y: Tensor | None) -> None:
             "expected at least one labelled node, got none: every target is blank or missing; "
             "is the target column the right one?"
         )
-    known = y[~torch.isnan(y)]
-    if len(known) > 1 and bool((known == known[0]).all()):
+    labels = y[~torch.isnan(y)]
+    if len(labels) > 1 and bool((labels == labels[0]).all()):
         raise GraphError(
-            f"expected targets that vary, got {len(known)} labelled nodes that all have "
-            f"{float(known[0]):g}: there is nothing to predict"
+            f"expected targets that vary, got {len(labels)} labelled nodes that all have "
+            f"{float(labels[0]):g}: there is nothing to predict; choose another target"
         )
 
 
 def _checked_weight(name: str, weight: Any, length: int) -> Tensor:
     if not isinstance(weight, Tensor) or weight.numel() != length:
         got = tuple(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
-        raise GraphError(f"{name}: expected a tensor of {length} numbers, got {got}")
+        raise GraphError(f"{name}: expected a tensor of {length} numbers, got {got}; reshape it")
     values: Tensor = weight.detach().reshape(length)
     if values.is_complex():
-        raise GraphError(f"{name}: expected real numbers, got {values.dtype}")
+        raise GraphError(f"{name}: expected real numbers, got {values.dtype}; use .real or .abs()")
     if not values.is_floating_point():
         values = values.to(torch.float32)
     bad = int((~torch.isfinite(values) | (values < 0)).sum())
@@ -223,7 +226,7 @@ def _checked_mask(name: str, mask: Any, nodes: int) -> Tensor:
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool:
         got = mask.dtype if isinstance(mask, Tensor) else type(mask).__name__
         raise GraphError(
-            f"{name}: expected a boolean tensor, got {got}; positions become one by "
+            f"{name}: expected a boolean tensor, got {got}; make one of positions with "
             f"torch.zeros({nodes}, dtype=torch.bool).index_fill(0, positions, True)"
         )
     if mask.shape != (nodes,):
@@ -241,38 +244,50 @@ def _check_disjoint(data: Data) -> None:
             shared = int((data[first] & data[second]).sum())
             if shared:
                 raise GraphError(
-                    f"{first} and {second} share {shared} nodes; make them with split_nodes(...)"
+                    f"expected masks without common nodes, got {first} and {second} that share "
+                    f"{shared} nodes; make them with split_nodes(...)"
                 )
 
 
-@whole_characters()
+@valid_unicode()
 def _checked_ids(ids: Any, nodes: int) -> Any:
     try:
-        found = as_ids(ids)
+        values = as_ids(ids)
     except ArrayError as error:
         raise GraphError(str(error)) from error
-    check_ids(pd.Index(found, tupleize_cols=False), nodes)
-    return found
+    check_ids(pd.Index(values, tupleize_cols=False), nodes)
+    return values
 
 
 def labelled(data: Data) -> Tensor:
-    """Boolean mask of the nodes whose target is known."""
+    """Return the boolean mask of the labelled nodes, (nodes,).
+
+    Args:
+        data: a checked graph.
+    """
     if data.get("y") is None:
         return torch.zeros(data.x.shape[0], dtype=torch.bool)
     return ~torch.isnan(data.y)
 
 
 def node_ids(data: Data) -> npt.NDArray[Any]:
-    """Return the user's ids, or row numbers where the graph carries none."""
+    """Return the nodes' ids, or row numbers where the graph has none, (nodes,).
+
+    Args:
+        data: a checked graph.
+    """
     ids = data.get("node_id")
     return np.arange(data.x.shape[0]) if ids is None else as_ids(ids)
 
 
 def given_nodes(data: Data) -> Tensor:
-    """Labelled nodes whose targets a method may use.
+    """Return the boolean mask of the labelled nodes whose targets a method may use, (nodes,).
 
     Those of ``train_mask`` and ``val_mask``; where the graph has neither, all outside its
     ``test_mask``.
+
+    Args:
+        data: a checked graph.
     """
     masks = [data[name] for name in ("train_mask", "val_mask") if data.get(name) is not None]
     if masks:
@@ -281,7 +296,11 @@ def given_nodes(data: Data) -> Tensor:
 
 
 def test_nodes(data: Data) -> Tensor:
-    """Labelled nodes that a method is judged on: those of ``test_mask``."""
+    """Return the boolean mask of the labelled nodes in ``test_mask``, (nodes,).
+
+    Args:
+        data: a checked graph.
+    """
     mask = data.get("test_mask")
     return torch.zeros_like(labelled(data)) if mask is None else mask & labelled(data)
 
@@ -295,8 +314,14 @@ def simple_edges(
 ) -> tuple[Tensor, Tensor | None]:
     """Return each edge once (undirected: once each way), without self-loops, in sorted order.
 
-    Weights of repeated edges are averaged, so that a file listing both directions of some edges
-    means the same as one listing each edge once.
+    Weights of repeated edges are averaged, so that a file that lists both directions of some edges
+    gives the same graph as one that lists each edge once.
+
+    Args:
+        edge_index: (2, edges).
+        nodes: number of nodes.
+        weight: (edges,), if edges have weights.
+        directed: whether edges are directed.
     """
     from torch_geometric.utils import coalesce, remove_self_loops, to_undirected
 

@@ -1,4 +1,4 @@
-"""Node ids: which column holds them, and how an id of one table is found in another."""
+"""Node ids: which column holds them, and how ids of one table are matched with another's."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ import pandas as pd
 from qpignn.errors import GraphError, check_choice, quoted
 
 ID_NAMES = ("id", "node_id", "nodeid", "node")
-"""Names of an id column, in the order they are looked for, whatever their case."""
+"""Names of an id column, in order of preference, ignoring case."""
 END_NAMES = (
     *(("from", "to"), ("source", "target"), ("src", "dst"), ("u", "v"), ("i", "j")),
     *(("origin", "destination"), ("head", "tail"), ("start", "end")),
     *(("from_id", "to_id"), ("source_id", "target_id"), ("from_node", "to_node")),
     *(("node1", "node2"), ("node_1", "node_2"), ("id1", "id2"), ("id_1", "id_2")),
 )
-"""Names of an edge table's two id columns, in the order they are looked for, in any case."""
+"""Names of an edge table's two id columns, in order of preference, ignoring case."""
 MATCHES = ("exact", "number", "caseless")
 """How ids of the edge table are compared with those of the node table."""
 CAUSES = {
@@ -35,19 +35,27 @@ Positions = npt.NDArray[np.int64]
 
 
 def same_name(name: object) -> str:
-    """Return a column name without case, with spaces and hyphens as underscores."""
+    """Return a column name in lower case, with spaces and hyphens as underscores.
+
+    Args:
+        name: the name.
+    """
     return re.sub(r"[\s\-]+", "_", str(name).strip().lower())
 
 
-def find_column(columns: Sequence[Any], known: Sequence[str]) -> Any | None:
-    """Return the first column that bears one of the known names, or None.
+def find_column(columns: Sequence[Any], names: Sequence[str]) -> Any | None:
+    """Return the first column that has one of some names, or None.
 
-    A name that is spelled exactly as known comes before one that differs in case.
+    A column that is spelled exactly like a name is preferred to one that differs in case.
+
+    Args:
+        columns: the columns of a table.
+        names: the names, in order of preference.
 
     Raises:
         GraphError: if two columns differ in case only and neither is spelled exactly.
     """
-    for name in known:
+    for name in names:
         if name in columns:
             return name
         alike = [column for column in columns if same_name(column) == name]
@@ -61,11 +69,15 @@ def find_column(columns: Sequence[Any], known: Sequence[str]) -> Any | None:
 
 
 def known_ends(columns: Sequence[Any]) -> tuple[Any, Any] | None:
-    """Return the columns that are named as an edge's two ends, or None."""
+    """Return the columns whose names are those of an edge's two ends, or None.
+
+    Args:
+        columns: the columns of an edge table.
+    """
     for first, second in END_NAMES:
-        found = find_column(columns, [first]), find_column(columns, [second])
-        if found[0] is not None and found[1] is not None:
-            return found
+        ends = find_column(columns, [first]), find_column(columns, [second])
+        if ends[0] is not None and ends[1] is not None:
+            return ends
     return None
 
 
@@ -75,17 +87,17 @@ def id_column(nodes: pd.DataFrame, id: str | None, ends: Sequence[Any] = ()) -> 
     Args:
         nodes: the node table.
         id: the column the user named, if any.
-        ends: some ids from the edge table, to tell which columns may be meant.
+        ends: some ids from the edge table, to suggest columns that hold them.
 
     Raises:
         GraphError: if no column is named, none is called ``id`` or the like, and the index is
-            unnamed and of integers: row numbers are no ids.
+            unnamed and of integers: row numbers are not ids.
     """
     if id is not None:
         return id
-    found = find_column([*nodes.columns], ID_NAMES)
-    if found is not None:
-        return found
+    column = find_column([*nodes.columns], ID_NAMES)
+    if column is not None:
+        return column
     if nodes.index.name is not None or not pd.api.types.is_integer_dtype(nodes.index):
         return None
     raise GraphError(
@@ -95,15 +107,15 @@ def id_column(nodes: pd.DataFrame, id: str | None, ends: Sequence[Any] = ()) -> 
 
 
 def _candidates(nodes: pd.DataFrame, ends: Sequence[Any]) -> str:
-    """Advise on columns with another value in every row, those with the edges' ids first."""
+    """Return advice that lists columns with unique values, those with the edges' ids first."""
     unique = [name for name in nodes.columns if _may_be_ids(nodes[name])]
     holds = [name for name in unique if len(ends) and nodes[name].isin(ends).any()]
     likely = [*holds, *(name for name in unique if name not in holds)]
     if not likely:
-        return "none of them has another value in every row; add a column of ids"
+        return "none of them has a different value in every row; add a column of ids"
     return (
-        f"name it with id=... (--id on the command line); those with another value in every row "
-        f"are {quoted(likely, SHOWN_CANDIDATES)}"
+        f"name it with id=... (--id on the command line); those with a different value in every "
+        f"row are {quoted(likely, SHOWN_CANDIDATES)}"
     )
 
 
@@ -117,17 +129,29 @@ def _may_be_ids(column: pd.Series[Any]) -> bool:
 
 
 def check_ids(ids: pd.Index, nodes: int) -> None:
-    """Raise unless there is one id per node, none blank and none twice."""
+    """Raise unless there is one id per node, none blank and none repeated.
+
+    Args:
+        ids: the ids.
+        nodes: number of nodes.
+
+    Raises:
+        GraphError: naming the ids or rows at fault.
+    """
     if len(ids) != nodes:
-        raise GraphError(f"node_id: expected {nodes} ids, one per node, got {len(ids)}")
+        raise GraphError(f"node_id: expected {nodes} ids, got {len(ids)}; give one per node")
     if ids.hasnans:
         rows = np.flatnonzero(ids.isna()) + 1
-        raise GraphError(f"expected an id for every node, got blank ids in rows {quoted(rows)}")
+        raise GraphError(
+            f"expected an id per node, got blank ids in rows {quoted(rows)}; fill them"
+        )
     if pd.api.types.is_object_dtype(ids):
         _check_hashable(ids)
     if not ids.is_unique:
         again = ids[ids.duplicated()].unique()
-        raise GraphError(f"expected each node id once, got repeated: {quoted(again)}")
+        raise GraphError(
+            f"expected each node id once, got repeated: {quoted(again)}; drop all but one of each"
+        )
 
 
 def _check_hashable(ids: pd.Index) -> None:
@@ -141,16 +165,16 @@ def _check_hashable(ids: pd.Index) -> None:
 
 
 class NodeIndex:
-    """Finds node ids by value.
+    """Looks up the positions of node ids.
 
     Args:
         ids: the node table's ids, each once.
         match: ``exact`` finds equal ids, and an integer by its decimal text (7 by ``"7"``) or the
-            reverse. ``number`` compares ids as numbers where they are (``"007"``, ``"7"`` and 7.0
+            reverse. ``number`` compares ids as numbers where possible (``"007"``, ``"7"`` and 7.0
             are one id). ``caseless`` compares them as text without case and surrounding spaces.
 
     Raises:
-        GraphError: if two ids of the node table are one when compared that way.
+        GraphError: if two ids of the node table are equal when compared that way.
         UnknownNameError: if ``match`` is none of these.
     """
 
@@ -162,30 +186,38 @@ class NodeIndex:
             twice = self._keys.duplicated(keep=False)
             raise GraphError(
                 f"match_ids={match!r}: expected node ids that stay different, got "
-                f"{quoted(ids[twice])}, which become one; compare them exactly"
+                f"{quoted(ids[twice])}, which become equal; compare them exactly"
             )
 
     def positions(self, values: Any) -> Positions:
-        """Return the positions of some ids among the nodes; −1 for those that are not there."""
+        """Return the positions of some ids among the nodes; −1 for those that are missing.
+
+        Args:
+            values: the ids.
+        """
         wanted: pd.Index = pd.Index(values, tupleize_cols=False)
         if self.match != "exact":
             return self._keys.get_indexer(_keys(wanted, KEYS[self.match])).astype(np.int64)
-        found: Positions = self.ids.get_indexer(wanted).astype(np.int64)
-        missing = np.flatnonzero(found < 0)
+        positions: Positions = self.ids.get_indexer(wanted).astype(np.int64)
+        missing = np.flatnonzero(positions < 0)
         if len(missing) and (other := _other_type(self.ids, wanted[missing])) is not None:
-            found[missing] = self.ids.get_indexer(other)
-        return found
+            positions[missing] = self.ids.get_indexer(other)
+        return positions
 
     def explain(self, unknown: pd.Index) -> str:
-        """Say why ids are not found, and what to do."""
+        """Return why ids are missing and what to do, as the end of an error message.
+
+        Args:
+            unknown: ids that are not among the nodes, at least one.
+        """
         some = unknown[:1000]
         for match, cause in CAUSES.items() if self.match == "exact" else ():
             key = KEYS[match]
-            known = {key(value): value for value in reversed(self.ids)}
-            if all(key(value) in known for value in some):
-                there = known[key(some[0])]
+            by_key = {key(value): value for value in reversed(self.ids)}
+            if all(key(value) in by_key for value in some):
+                similar = by_key[key(some[0])]
                 return (
-                    f"; {quoted(some[:1])} is there as {quoted([there])}: {cause} with "
+                    f"; {quoted(some[:1])} is there as {quoted([similar])}: {cause} with "
                     f"match_ids={match!r} (--match-ids {match})"
                 )
         kinds = {type(self.ids[0]).__name__, type(unknown[0]).__name__}
@@ -206,17 +238,17 @@ def _other_type(ids: pd.Index, wanted: pd.Index) -> pd.Index | None:
         return pd.Index(whole, dtype=object)
     numbers = [isinstance(one, int | np.integer) and not isinstance(one, bool) for one in wanted]
     if any(numbers) and any(isinstance(one, str) for one in ids[:1000]):
-        words = [str(one) if number else None for one, number in zip(wanted, numbers, strict=True)]
-        return pd.Index(words, dtype=object)
+        names = [str(one) if number else None for one, number in zip(wanted, numbers, strict=True)]
+        return pd.Index(names, dtype=object)
     return None
 
 
 def _as_number(value: Any) -> Any:
-    """Return one spelling for all of a number's: 7 for 007, 7.0 and +7."""
-    found = NUMBER.fullmatch(str(value))
-    if found is None:
+    """Return the canonical spelling of a number: 7 for 007, 7.0 and +7."""
+    match = NUMBER.fullmatch(str(value))
+    if match is None:
         return value
-    sign, whole, rest = found.groups()
+    sign, whole, rest = match.groups()
     text = f"{whole}.{rest}" if rest else whole
     return f"-{text}" if sign == "-" and text != "0" else text
 

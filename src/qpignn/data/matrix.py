@@ -1,10 +1,11 @@
-"""Node features, dense or sparse: the few operations both kinds must offer.
+"""Operations on node features that work for dense and sparse matrices.
 
 ``x`` is a (nodes, columns) tensor, dense or torch sparse CSR. PyG's own selection, ``isfinite`` and
 ``deepcopy`` fail on CSR tensors, so everything that touches rows goes through here.
 
-How the user stored ``x`` decides nothing: :func:`best_layout` picks the layout to compute with from
-the numbers alone, so a dense matrix and its CSR copy give the same results, bit for bit.
+The layout in which the user stored ``x`` does not matter: :func:`best_layout` chooses the layout to
+compute with from the numbers alone, so a dense matrix and its CSR copy give the same results, bit
+for bit.
 """
 
 from __future__ import annotations
@@ -21,18 +22,22 @@ from torch import Tensor
 from qpignn.runtime.memory import free_memory, row_chunks
 
 WIDE = 64
-"""Columns from which CSR can be faster; a narrower dense row is smaller than ten nets' hidden ones.
+"""Columns from which CSR can be faster; narrower rows are smaller than the hidden rows of ten nets.
 
 Measured with ``QpiGNN``'s training step on 1,000 and 3,000 nodes of degree 6 to 60: with 64 columns
 both layouts take the same time, with 256 CSR is 1.2 to 3 times and with 1,024 2 to 10 times faster.
 """
 FILLED = 0.25
 """Share of non-zeros up to which a matrix is mostly zeros; above, CSR saves no memory."""
-BLOCK = 2**22  # cells of a dense matrix that are looked at in one go
+BLOCK = 2**22  # cells of a dense matrix that are processed at once
 
 
 def is_sparse(x: Tensor) -> bool:
-    """Whether ``x`` is stored as sparse CSR."""
+    """Return whether ``x`` is stored as sparse CSR.
+
+    Args:
+        x: (nodes, columns), dense or CSR.
+    """
     return x.layout == torch.sparse_csr
 
 
@@ -41,6 +46,9 @@ def integers_as_floats(x: Tensor) -> Tensor:
 
     float32 holds integers up to 2²⁴ exactly; larger ones, such as time stamps, would be rounded to
     one number for many nodes. Dense and CSR features get the same type.
+
+    Args:
+        x: (nodes, columns), dense or CSR.
     """
     values = stored_values(x)
     small, large = values.to(torch.float32), values.to(torch.float64)
@@ -48,13 +56,22 @@ def integers_as_floats(x: Tensor) -> Tensor:
 
 
 def to_scipy(x: Tensor) -> Any:
-    """Return a CSR tensor as a SciPy CSR matrix sharing its memory."""
+    """Return a CSR tensor as a SciPy CSR matrix that shares its memory.
+
+    Args:
+        x: (nodes, columns), CSR.
+    """
     parts = (x.values(), x.col_indices(), x.crow_indices())
     return sp.csr_matrix(tuple(part.numpy() for part in parts), shape=tuple(x.shape))
 
 
 def from_scipy(matrix: Any, dtype: torch.dtype = torch.float32) -> Tensor:
-    """Return any SciPy sparse matrix as a torch CSR tensor with sorted, unique columns per row."""
+    """Return any SciPy sparse matrix as a torch CSR tensor with sorted, unique columns per row.
+
+    Args:
+        matrix: (rows, columns).
+        dtype: of the tensor's values.
+    """
     csr = sp.csr_matrix(matrix)
     csr.sum_duplicates()
     return _csr_tensor(
@@ -66,17 +83,20 @@ def from_scipy(matrix: Any, dtype: torch.dtype = torch.float32) -> Tensor:
 
 
 def _csr_tensor(starts: Tensor, places: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return a CSR tensor of arrays that are known to be right."""
-    with warnings.catch_warnings():  # torch calls CSR "beta" once per process; users need not know
+    """Return a CSR tensor of arrays that are not checked again."""
+    with warnings.catch_warnings():  # torch warns once per process that CSR is in beta state
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
         return torch.sparse_csr_tensor(starts, places, values, size=shape, check_invariants=False)
 
 
 def mostly_zeros(x: Tensor) -> bool:
-    """Whether ``x``, dense or CSR, is wide and has few non-zeros, so that CSR is the better layout.
+    """Return whether ``x`` is wide and has few non-zeros, so that CSR is the better layout.
 
     True if it has at least :data:`WIDE` columns and at most a share :data:`FILLED` of its cells is
     not zero.
+
+    Args:
+        x: (nodes, columns), dense or CSR.
     """
     return x.shape[1] >= WIDE and int(_counts(x).sum()) <= FILLED * x.shape[0] * x.shape[1]
 
@@ -84,7 +104,10 @@ def mostly_zeros(x: Tensor) -> bool:
 def to_csr(x: Tensor) -> Tensor:
     """Return ``x`` as CSR with sorted, unique columns per row and without stored zeros.
 
-    A dense matrix is read in blocks of rows, so that beside it only its non-zeros take memory.
+    A dense matrix is read in blocks of rows, so that only its non-zeros take additional memory.
+
+    Args:
+        x: (nodes, columns), dense or CSR.
     """
     return _canonical(x) if is_sparse(x) else _compressed(x, _counts(x))
 
@@ -94,6 +117,9 @@ def best_layout(x: Tensor) -> Tensor:
 
     CSR where it is :func:`mostly_zeros`, else dense. A dense matrix, such as one mapped from disk,
     stays dense if its non-zeros would take more than half of the free memory.
+
+    Args:
+        x: (nodes, columns), dense or CSR.
     """
     if is_sparse(x):
         x = _canonical(x)
@@ -107,19 +133,34 @@ def best_layout(x: Tensor) -> Tensor:
 
 
 def columns(x: Tensor, positions: Sequence[int]) -> Tensor:
-    """Return some columns of ``x``, dense or CSR, as a dense (nodes, len(positions)) tensor."""
+    """Return some columns as a dense (nodes, len(positions)) tensor.
+
+    Args:
+        x: (nodes, columns), dense or CSR.
+        positions: of the columns.
+    """
     if not is_sparse(x):
         return x[:, torch.as_tensor(positions, dtype=torch.int64)]
     return torch.from_numpy(to_scipy(x)[:, [*positions]].toarray())
 
 
 def column(x: Tensor, position: int) -> Tensor:
-    """Return one column of ``x``, dense or CSR, as a dense (nodes,) tensor."""
+    """Return one column as a dense (nodes,) tensor.
+
+    Args:
+        x: (nodes, columns), dense or CSR.
+        position: of the column.
+    """
     return columns(x, [position])[:, 0]
 
 
 def stack_rows(above: Tensor, below: Tensor) -> Tensor:
-    """Return the rows of two matrices with the same columns; CSR if the upper one is."""
+    """Return the rows of two matrices with the same columns, CSR if the first one is.
+
+    Args:
+        above: (rows, columns), dense or CSR.
+        below: (other rows, columns), dense or CSR.
+    """
     if not is_sparse(above):
         return torch.cat([above, below.to_dense() if is_sparse(below) else below])
     parts = [to_scipy(part if is_sparse(part) else to_csr(part)) for part in (above, below)]
@@ -158,19 +199,28 @@ def _canonical(x: Tensor) -> Tensor:
     zeros = bool((x.values() == 0).any())
     if matrix.has_canonical_format and not zeros:
         return x
-    matrix = matrix.copy()  # in place below, and the memory is the caller's
+    matrix = matrix.copy()  # what follows works in place, and the memory is the caller's
     matrix.sum_duplicates()
     matrix.eliminate_zeros()
     return from_scipy(matrix, x.dtype)
 
 
 def stored_values(x: Tensor) -> Tensor:
-    """Return the numbers that are really stored: all of a dense matrix, the nonzeros of a CSR."""
+    """Return the stored numbers: all of a dense matrix, the stored entries of a CSR matrix.
+
+    Args:
+        x: (nodes, columns), dense or CSR.
+    """
     return x.values() if is_sparse(x) else x
 
 
 def with_values(x: Tensor, values: Tensor) -> Tensor:
-    """Return a matrix of the same pattern holding other stored values."""
+    """Return a matrix with the same sparsity pattern and other stored values.
+
+    Args:
+        x: (nodes, columns), dense or CSR.
+        values: of the shape of :func:`stored_values`.
+    """
     if not is_sparse(x):
         return values
     matrix = to_scipy(x)
@@ -181,7 +231,13 @@ def with_values(x: Tensor, values: Tensor) -> Tensor:
 
 
 def with_columns(x: Tensor, positions: Tensor, values: Tensor) -> Tensor:
-    """Return a CSR matrix with some columns replaced by dense (nodes, len(positions)) values."""
+    """Return a CSR matrix with some columns replaced.
+
+    Args:
+        x: (nodes, columns), CSR.
+        positions: of the columns.
+        values: their new values, dense (nodes, len(positions)).
+    """
     matrix = to_scipy(x).tocoo()
     kept = ~np.isin(matrix.col, positions.numpy())
     rows = np.repeat(np.arange(len(values)), len(positions))
@@ -194,20 +250,33 @@ def with_columns(x: Tensor, positions: Tensor, values: Tensor) -> Tensor:
 
 
 def all_finite(x: Tensor) -> bool:
-    """Whether every stored value is a finite number."""
+    """Return whether every stored value is a finite number.
+
+    Args:
+        x: (nodes, columns), dense or CSR.
+    """
     values = stored_values(x)
     return all(bool(torch.isfinite(values[part]).all()) for part in row_chunks(len(values)))
 
 
 def select_rows(x: Tensor, nodes: Tensor) -> Tensor:
-    """Return the rows of ``x`` at a boolean mask or at positions, in that order."""
+    """Return some rows of ``x``, in the order of ``nodes``.
+
+    Args:
+        x: (nodes, columns), dense or CSR.
+        nodes: a boolean mask, or positions.
+    """
     if not is_sparse(x):
         return x[nodes]
     return from_scipy(to_scipy(x)[nodes.numpy()], x.dtype)
 
 
 def column_deviations(x: Tensor) -> Tensor:
-    """Return each column's standard deviation over all rows, float64."""
+    """Return each column's standard deviation over all rows, (columns,), float64.
+
+    Args:
+        x: (nodes, columns), dense or CSR.
+    """
     if not is_sparse(x):
         return x.double().std(dim=0, correction=0)
     matrix = to_scipy(x).astype(np.float64)

@@ -1,4 +1,4 @@
-"""A Parquet file as a table: whole, by columns, or by pieces of rows."""
+"""Parquet files as tables: read whole, by columns, or by pieces of rows."""
 
 from __future__ import annotations
 
@@ -25,11 +25,13 @@ PER_VALUE, PER_BYTE = 24, 6  # bytes of memory per cell and per byte of text
 
 @dataclass(frozen=True)
 class ParquetTable:
-    """A Parquet file, by columns and by pieces of rows.
+    """A Parquet file that is read whole, by columns or by pieces of rows.
 
     Attributes:
+        path: the file.
         columns: their names, without those of a stored index.
-        truths: columns of truth values whose blanks are to be NaN, as they are in text files.
+        rows: number of rows.
+        truths: boolean columns whose blanks become NaN, as they are in text files.
     """
 
     path: Path
@@ -39,31 +41,41 @@ class ParquetTable:
 
     @classmethod
     def open(cls, path: Path) -> ParquetTable:
-        """Look at a file's description."""
+        """Open a file and read its schema.
+
+        Args:
+            path: the file.
+
+        Returns:
+            The table.
+        """
         with named_errors(path):
-            described = pq.ParquetFile(path)
-            seen = described.schema_arrow.empty_table().to_pandas()  # without a stored index
-        return cls(path, [str(name) for name in seen.columns], described.metadata.num_rows)
+            file = pq.ParquetFile(path)
+            empty = file.schema_arrow.empty_table().to_pandas()  # without a stored index
+        return cls(path, [str(name) for name in empty.columns], file.metadata.num_rows)
 
     def read(self) -> pd.DataFrame:
-        """Read the whole file."""
+        """Return the whole file as a table."""
         return read_parquet(self.path)
 
     def most_rows(self) -> int:
-        """Return how many rows there are."""
+        """Return the number of rows."""
         return self.rows
 
     def column(self, name: str) -> pd.Series[Any]:
-        """Read one column, as it is when the whole file is read.
+        """Return one column, with the type that it has when the whole file is read.
+
+        Args:
+            name: of the column.
 
         Raises:
             ReadError: if the file is damaged, or the column needs more than the free memory.
         """
         with named_errors(self.path):
             _check_memory(self.path, free_memory(), [name])
-            found = _frame(pq.read_table(self.path, columns=[name]))[name]
-        found = found.reset_index(drop=True)
-        return found.where(found.notna(), np.nan) if name in self.truths else found
+            values = _frame(pq.read_table(self.path, columns=[name]))[name]
+        values = values.reset_index(drop=True)
+        return values.where(values.notna(), np.nan) if name in self.truths else values
 
     def pieces(
         self, rows: int, columns: Sequence[str], *, memory: int | None = None
@@ -71,10 +83,13 @@ class ParquetTable:
         """Read some columns by pieces.
 
         Args:
-            rows: how many rows a piece has at most; fewer where their text is long.
+            rows: largest number of rows of a piece; fewer where their text is long.
             columns: which columns.
-            memory: how many bytes of memory a piece may need (at least 64 MiB); default what is
-                free.
+            memory: bytes of memory that a piece may need (at least 64 MiB); default the free
+                memory.
+
+        Yields:
+            A table of some rows, in the order of the file.
 
         Raises:
             ReadError: if the file is damaged, or a few rows need more than ``memory``.
@@ -99,12 +114,14 @@ class ParquetTable:
 def read_parquet(path: Path, rows: int | None = None) -> pd.DataFrame:
     """Read a Parquet file whole.
 
-    A few bytes can stand for very many rows, or for a long text in every row, so both are counted
-    first.
+    A few bytes can encode very many rows, or a long text in every row, so both are counted first.
 
     Args:
         path: the file.
-        rows: how many there must be; by default as many as there is memory for.
+        rows: expected number of rows; by default any number that fits into memory.
+
+    Returns:
+        The table.
 
     Raises:
         ReadError: if the file is damaged, has other than ``rows`` rows, or needs more than the
@@ -112,9 +129,9 @@ def read_parquet(path: Path, rows: int | None = None) -> pd.DataFrame:
     """
     with named_errors(path):
         with pq.ParquetFile(path) as file:
-            described = file.metadata
-        if rows is not None and described.num_rows != rows:
-            raise ReadError(f"expected {rows:,} rows, got {described.num_rows:,}")
+            count = file.metadata.num_rows
+        if rows is not None and count != rows:
+            raise ReadError(f"expected {rows:,} rows, got {count:,}; write the file again")
         _check_memory(path, free_memory())
         return _frame(pq.read_table(path))
 
@@ -122,15 +139,15 @@ def read_parquet(path: Path, rows: int | None = None) -> pd.DataFrame:
 def _check_memory(path: Path, limit: int, columns: Sequence[str] | None = None) -> None:
     """Raise where columns (default all) need more memory than ``limit`` bytes.
 
-    Cells are counted from the description of each row group, by which Arrow reads. Texts are
-    measured as they are unpacked, because dictionaries repeat a long text in a few bits.
+    Cells are counted from the metadata of each row group, by which Arrow reads. Texts are measured
+    as they are unpacked, because dictionaries repeat a long text in a few bits.
     """
     with pq.ParquetFile(path) as file:
-        described, leaves = file.metadata, file.schema
-        groups = [described.row_group(i) for i in range(described.num_row_groups)]
+        metadata, leaves = file.metadata, file.schema
+        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
         rows = sum(group.num_rows for group in groups)
         values = 0
-        for i in range(described.num_columns):
+        for i in range(metadata.num_columns):
             if columns is not None and leaves.column(i).path.split(".")[0] not in columns:
                 continue
             nested = leaves.column(i).max_repetition_level > 0
@@ -152,7 +169,7 @@ def _check_memory(path: Path, limit: int, columns: Sequence[str] | None = None) 
 
 
 def _text_bytes(path: Path, columns: Sequence[str] | None = None) -> Iterator[int]:
-    """Yield how many bytes the texts of a few rows take when unpacked, few rows at a time."""
+    """Yield the unpacked bytes of text, a few rows at a time."""
     with pq.ParquetFile(path) as file:
         names = [
             field.name
@@ -167,7 +184,7 @@ def _text_bytes(path: Path, columns: Sequence[str] | None = None) -> Iterator[in
 
 
 def _is_fixed(kind: pa.DataType) -> bool:
-    """Whether values of a type have one size, of a few bytes."""
+    """Return whether all values of a type have the same size of a few bytes."""
     types = pa.types
     return bool(types.is_primitive(kind) or types.is_null(kind) or types.is_decimal(kind))
 
@@ -184,12 +201,12 @@ def _unpacked_bytes(column: pa.Array) -> int:
 
 def _is_text(kind: pa.DataType) -> bool:
     types = pa.types
-    known = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-    return any(is_kind(kind) for is_kind in (*known, types.is_fixed_size_binary))
+    texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
+    return any(is_kind(kind) for is_kind in (*texts, types.is_fixed_size_binary))
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:
-    """Return a table for pandas; text that is not UTF-8 raises here, not where it is first used."""
+    """Return a table as a DataFrame; text that is not UTF-8 raises here, not at its first use."""
     table.validate(full=True)
-    found: pd.DataFrame = table.to_pandas()
-    return found
+    frame: pd.DataFrame = table.to_pandas()
+    return frame

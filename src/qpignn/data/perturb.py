@@ -1,4 +1,4 @@
-"""Seeded damage, to see what intervals do under it: feature noise, target noise, lost edges."""
+"""Seeded perturbations of a graph: feature noise, target noise and edge dropout."""
 
 from __future__ import annotations
 
@@ -18,14 +18,17 @@ PERTURBATIONS = ("feature_noise", "target_noise", "edge_dropout")
 def damage(
     data: Data, amounts: Mapping[str, float], *, seed: int = 0, relative: bool = False
 ) -> Data:
-    """Do several kinds of damage to a whole graph.
+    """Apply several kinds of perturbation to a whole graph.
 
     Args:
         data: the graph.
-        amounts: how much of each kind: ``feature_noise`` and ``target_noise`` (deviations),
-            ``edge_dropout`` (share).
-        seed: decides the draws.
-        relative: feature noise in multiples of each column's deviation, not in its unit.
+        amounts: how much of each kind: ``feature_noise`` and ``target_noise`` (standard
+            deviations), ``edge_dropout`` (share).
+        seed: of the random numbers.
+        relative: feature noise in multiples of each column's standard deviation, not in its unit.
+
+    Returns:
+        A perturbed copy.
     """
     for kind, amount in amounts.items():
         check_choice("damage", kind, PERTURBATIONS)
@@ -48,8 +51,18 @@ def add_feature_noise(
 ) -> Data:
     """Add N(0, σ²) to every stored feature value (zeros of a sparse ``x`` stay zeros).
 
-    ``nodes``: restrict the noise to a boolean mask of nodes (dense ``x`` only). ``relative``: σ in
-    multiples of each column's deviation over all nodes.
+    Args:
+        data: the graph.
+        sigma: standard deviation σ of the noise.
+        seed: of the random numbers.
+        nodes: boolean, (nodes,), which get noise (dense ``x`` only); default all.
+        relative: σ in multiples of each column's standard deviation over all nodes.
+
+    Returns:
+        A perturbed copy.
+
+    Raises:
+        SettingError: if σ is negative, or ``nodes`` is given and features are sparse.
     """
     values = stored_values(data.x)
     noise = _normal(values, sigma, seed, "feature noise")
@@ -58,7 +71,7 @@ def add_feature_noise(
         noise = noise * (size[data.x.col_indices()] if is_sparse(data.x) else size)
     if nodes is not None:
         if values.dim() != 2:
-            raise SettingError("nodes: expected dense features to restrict noise, got sparse ones")
+            raise SettingError("nodes: expected dense features, got sparse ones; use .to_dense()")
         noise = noise * nodes.unsqueeze(1)
     out = Data(**data.to_dict())
     out.x = with_values(data.x, values + noise)
@@ -68,7 +81,17 @@ def add_feature_noise(
 def add_target_noise(
     data: Data, sigma: float, *, seed: int = 0, nodes: Tensor | None = None
 ) -> Data:
-    """Add N(0, σ²), in the target's own unit, to the targets; NaN stays NaN."""
+    """Add N(0, σ²), in the target's own unit, to the targets; NaN stays NaN.
+
+    Args:
+        data: the graph.
+        sigma: standard deviation σ of the noise.
+        seed: of the random numbers.
+        nodes: boolean, (nodes,), which get noise; default all.
+
+    Returns:
+        A perturbed copy.
+    """
     noise = _normal(data.y, sigma, seed, "target noise")
     out = Data(**data.to_dict())
     out.y = data.y + (noise if nodes is None else noise * nodes)
@@ -76,9 +99,23 @@ def add_target_noise(
 
 
 def drop_edges(data: Data, share: float, *, seed: int = 0) -> Data:
-    """Remove each edge with probability ``share``; both directions of a pair go together."""
+    """Remove each edge with a given probability, both directions of a pair together.
+
+    Args:
+        data: the graph.
+        share: the probability, from 0 to 1.
+        seed: of the random numbers.
+
+    Returns:
+        A perturbed copy.
+
+    Raises:
+        SettingError: if ``share`` is not from 0 to 1.
+    """
     if not 0 <= check_number("share", share) <= 1:
-        raise SettingError(f"share: expected a number from 0 to 1, got {share!r}")
+        raise SettingError(
+            f"share: expected a number from 0 to 1, got {share!r}; 0 keeps all edges"
+        )
     ends = data.edge_index
     low, high = ends.min(dim=0).values, ends.max(dim=0).values
     _, pair = torch.unique(low * data.x.shape[0] + high, return_inverse=True)

@@ -1,4 +1,4 @@
-"""Files in: CSV and Parquet tables of nodes and edges, or one GraphML file, become a graph."""
+"""Graphs from files: tables of nodes and edges (CSV, Parquet, Excel), or one GraphML file."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from xml.parsers import expat
 import pandas as pd
 
 from qpignn.data.bounded import XML, BoundedReader, open_packed
+from qpignn.data.column_roles import ColumnRoles
 from qpignn.data.columns import several
 from qpignn.data.encoding import FeatureEncoder
 from qpignn.data.frames import from_frames, network_frames
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 GRAPHML = (".graphml", ".graphml.gz")
 UNREADABLE = (LookupError, TypeError, ValueError, OSError, EOFError, zlib.error)
-"""What unpacking and networkx raise over a file that is not what its name says."""
+"""Errors of decompression and networkx on a file whose content does not fit its name."""
 
 
 class GraphTables(NamedTuple):
@@ -37,7 +38,7 @@ class GraphTables(NamedTuple):
     Attributes:
         nodes: one row per node.
         edges: one row per edge, or ``None`` without an edge file or edges.
-        directed: whether the file says that edges go one way; ``None`` where it cannot say.
+        directed: whether the file declares its edges directed; ``None`` where it cannot.
         id: name of the node table's id column.
     """
 
@@ -64,8 +65,8 @@ def read_graph(
 
     In text files, which may be gzipped, ids are read as text, so that leading zeros and integers of
     any size survive and an id such as ``NA`` is a name, not a blank. Parquet and Excel keep their
-    own types. A GraphML file (``.graphml``, ``.graphml.gz``) holds nodes and edges and says which
-    way edges go.
+    own types. A GraphML file (``.graphml``, ``.graphml.gz``) holds nodes and edges and declares
+    whether edges are directed.
 
     Args:
         nodes, edges: the files; ``edges=None`` for a graph without edges and for GraphML.
@@ -77,35 +78,40 @@ def read_graph(
         thousands: the sign between groups of three digits in text files, such as ``,``.
         node_sheet, edge_sheet: sheets of Excel workbooks, where they have several.
 
+    Returns:
+        The graph, as :func:`qpignn.from_frames` returns it.
+
     Raises:
         ReadError: if a file is not the table it should be.
         GraphError: if the tables do not make a graph.
     """
     coding = roles.get("coding")
-    words = several("categorical", roles.get("categorical", ()))
+    text = several("categorical", roles.get("categorical", ()))
     if isinstance(coding, FeatureEncoder):
-        words += coding.category_columns
-    tables = read_tables(
-        nodes,
-        edges,
+        text += coding.category_columns
+    files = ColumnRoles(
         id=id,
+        edge_ends=roles.get("edge_ends"),
         encoding=encoding,
         decimal=decimal,
         thousands=thousands,
         node_sheet=node_sheet,
         edge_sheet=edge_sheet,
-        text=words,
-        edge_ends=roles.get("edge_ends"),
     )
+    tables = read_tables(nodes, edges, files, text=text)
     return graph_from_tables(tables, target=target, **roles)
 
 
 def graph_from_tables(tables: GraphTables, **roles: Any) -> Data:
-    """Make a graph of what :func:`read_tables` read; edges go the way the file says, if it does.
+    """Make a graph from the result of :func:`read_tables`.
 
     Args:
-        tables: what the files hold.
+        tables: the tables. Where their file declares edges directed or undirected, that overrides
+            the argument ``directed``.
         **roles: the roles of columns, as in :func:`qpignn.from_frames`.
+
+    Returns:
+        The graph.
     """
     roles["id"] = tables.id
     if tables.directed is not None:
@@ -118,25 +124,25 @@ def graph_from_tables(tables: GraphTables, **roles: Any) -> Data:
 def read_tables(
     nodes: str | Path,
     edges: str | Path | None,
+    roles: ColumnRoles | None = None,
     *,
-    id: str | None = None,
-    encoding: str = "utf-8",
-    decimal: str = "auto",
-    thousands: str | None = None,
-    node_sheet: str | None = None,
-    edge_sheet: str | None = None,
     text: Sequence[str] = (),
-    edge_ends: Sequence[str] | None = None,
 ) -> GraphTables:
-    """Read the tables of :func:`read_graph` as they are, before any column gets a role.
+    """Read the tables of :func:`read_graph` without encoding any column.
 
     Args:
         nodes, edges: the files; ``edges=None`` for a graph without edges and for GraphML.
-        id: the node file's id column; for GraphML the name that the column of ids is to have.
-        encoding, decimal, thousands, node_sheet, edge_sheet: as in :func:`read_graph`.
-        text: columns to keep as text, such as codes: leading zeros stay, and NA is a word.
-        edge_ends: the edge file's two id columns; by default those that ``from_frames`` takes.
+        roles: the format of the files, the node file's id column (for GraphML the name that the
+            column of ids gets) and the edge file's two id columns; default the defaults of each.
+        text: columns to keep as text, such as codes: leading zeros stay, and NA is not a blank.
+
+    Returns:
+        The tables.
+
+    Raises:
+        ReadError: if a file is not the table it should be.
     """
+    roles = roles or ColumnRoles()
     files = [check_path("nodes", nodes), *([] if edges is None else [check_path("edges", edges)])]
     if any(_is_graphml(file) for file in files):
         if edges is not None:
@@ -144,13 +150,13 @@ def read_tables(
                 f"{nodes}: expected a GraphML file alone, since it holds nodes and edges, got also "
                 f"{edges}; give the GraphML file in the place of the nodes and no edge file"
             )
-        return _read_graphml(files[0], id or "id")
-    form: dict[str, Any] = {"encoding": encoding, "decimal": decimal, "thousands": thousands}
-    node_table, id = open_nodes(nodes, id, text=text, sheet=node_sheet, **form)
+        return _read_graphml(files[0], roles.id or "id")
+    form = roles.text_format()
+    node_table, id = open_nodes(nodes, roles.id, text=text, sheet=roles.node_sheet, **form)
     node_frame = node_table.read()
     if edges is None:
         return GraphTables(node_frame, None, None, id)
-    edge_frame = open_edges(edges, edge_ends, sheet=edge_sheet, **form).read()
+    edge_frame = open_edges(edges, roles.edge_ends, sheet=roles.edge_sheet, **form).read()
     check_header(edges, list(edge_frame.columns), set(node_frame[id]))
     return GraphTables(node_frame, edge_frame, None, id)
 
@@ -172,17 +178,21 @@ def _read_graphml(path: Path, id: str) -> GraphTables:
         _check_declared(declared, graph)
     except ReadError as error:
         raise ReadError(f"{path}: {error}") from error
-    except (SyntaxError, expat.ExpatError) as error:  # how the two XML parsers name broken XML
-        raise ReadError(f"{path}: expected GraphML, got broken XML: {error}") from error
+    except (SyntaxError, expat.ExpatError) as error:
+        raise ReadError(
+            f"{path}: expected GraphML, got broken XML: {error}; export the file again"
+        ) from error
     except (nx.NetworkXException, *UNREADABLE) as error:
-        raise ReadError(f"{path}: cannot be read as GraphML: {error}") from error
+        raise ReadError(
+            f"{path}: expected GraphML, got an invalid file: {error}; export it again"
+        ) from error
     if not graph:
-        raise ReadError(f"{path}: expected a graph with nodes, got none")
+        raise ReadError(f"{path}: expected a graph with nodes, got none; is it the right file?")
     return _graphml_frames(graph, id)
 
 
 def _graphml_frames(graph: nx.Graph, id: str) -> GraphTables:
-    for name in graph.nodes:  # networkx reads the defaults of keys but leaves them aside
+    for name in graph.nodes:  # networkx reads the defaults of keys but does not apply them
         graph.nodes[name].update({**graph.graph["node_default"], **graph.nodes[name]})
     for *_, attributes in graph.edges(data=True):
         attributes.update({**graph.graph["edge_default"], **attributes})
@@ -191,7 +201,7 @@ def _graphml_frames(graph: nx.Graph, id: str) -> GraphTables:
 
 
 def _declared_nodes(path: Path) -> Counter[str | None]:
-    """Look a GraphML file through, and count the nodes it declares by their ids.
+    """Parse a GraphML file and count the nodes it declares, by their ids.
 
     Raises:
         ReadError: if the file needs more than the free memory, or declares a document type, where
@@ -201,7 +211,7 @@ def _declared_nodes(path: Path) -> Counter[str | None]:
     def refuse(*_: Any) -> NoReturn:
         raise ReadError(
             "expected GraphML without declarations, got a DOCTYPE, which could declare entities "
-            "that expand without end; delete it from the file"
+            "that expand without limit; delete it from the file"
         )
 
     def count(tag: str, attributes: dict[str, str]) -> None:
@@ -221,18 +231,20 @@ def _declared_nodes(path: Path) -> Counter[str | None]:
 
 def _node_name(name: str | None) -> str:
     if name is None:
-        raise ReadError("expected a name for every node and both ends of every edge, got none")
+        raise ReadError("expected a name for every node and end of an edge, got none; add the ids")
     return name
 
 
 def _check_declared(counts: Counter[str | None], graph: nx.Graph) -> None:
-    """Raise for nodes that are there twice or only as the end of an edge."""
+    """Raise for nodes that are declared twice or occur only as the end of an edge."""
     again = [name for name, count in counts.items() if count > 1]
     if again:
-        raise ReadError(f"expected each node once, got repeated: {quoted(again)}")
+        raise ReadError(
+            f"expected each node once, got repeated: {quoted(again)}; delete all but one"
+        )
     unknown = [name for name in graph if name not in counts]
     if unknown:
         raise ReadError(
-            f"edges name nodes that the file lacks: {quoted(unknown)}; add those nodes or drop "
-            f"those edges"
+            f"expected edges between declared nodes, got ends that the file lacks: "
+            f"{quoted(unknown)}; add those nodes or drop those edges"
         )

@@ -1,4 +1,4 @@
-"""Renumbering nodes so that neighbours lie near each other in memory."""
+"""Renumbering of nodes so that neighbours are close to each other in memory."""
 
 from __future__ import annotations
 
@@ -13,20 +13,23 @@ from qpignn.data.matrix import select_rows
 
 
 def reorder_nodes(data: Data) -> Data:
-    """Return the same graph with its nodes in another order; ids go with them.
+    """Return the same graph with its nodes in reverse Cuthill–McKee order, ids included.
 
-    Reverse Cuthill–McKee: a walk outward from the rim, so that a node's neighbours have numbers
-    close to its own. On a graph of a million nodes whose numbers say nothing about its structure
-    (shuffled blocks or a shuffled grid), aggregation takes half to two thirds of the time after it;
-    where numbers follow the structure already, or there is none, it gains nothing.
+    A node's neighbours then have numbers close to its own. On a graph of a million nodes in random
+    order (shuffled blocks or a shuffled grid), aggregation afterwards takes half to two thirds of
+    the time; where the order follows the structure already, or there is no structure, nothing is
+    gained.
+
+    Args:
+        data: the graph.
     """
     data = check_graph(data, need_target=False)
     nodes = data.x.shape[0]
     source, target = data.edge_index.numpy()
     ones = np.ones(len(source), dtype=np.int8)
     adjacency = sp.csr_matrix((ones, (source, target)), shape=(nodes, nodes))
-    found = reverse_cuthill_mckee(adjacency, symmetric_mode=False)
-    order = torch.from_numpy(found.astype(np.int64))
+    permutation = reverse_cuthill_mckee(adjacency, symmetric_mode=False)
+    order = torch.from_numpy(permutation.astype(np.int64))
     place = torch.empty_like(order)
     place[order] = torch.arange(nodes)
     out = Data(**data.to_dict())

@@ -1,10 +1,9 @@
 """Scaling of features and targets: fitted on given nodes only, per column, invertible.
 
 A feature column that does not vary on the given nodes has an infinite scale: it is 0 after scaling,
-on all nodes, because nothing can be learnt about its effect. Columns are scaled alike whether they
-are stored dense or as CSR. A CSR matrix is not filled by that: its stored values are divided by σ,
-and the shift is left to the first layer of a net, which applies it implicitly:
-((x − μ)/σ)·W = (x/σ)·W − (μ/σ)·W.
+on all nodes, because nothing can be learnt about its effect. Dense and CSR columns are scaled in
+the same way. A CSR matrix stays sparse: its stored values are divided by σ, and the shift is left
+to the first layer of a net, which applies it implicitly: ((x − μ)/σ)·W = (x/σ)·W − (μ/σ)·W.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ FAR = 64  # a column of which a share p is zero has |μ|/σ of at most √((1 �
 
 @dataclass(frozen=True)
 class Scaler:
-    """z = (x − shift) / scale, column by column; numbers are kept in float64.
+    """z = (x − shift) / scale, column by column, computed in float64.
 
     Attributes:
         shift: (columns,); zero where zeros stay zeros.
@@ -47,7 +46,12 @@ class Scaler:
     scale: Tensor
 
     def transform(self, x: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Scale a dense (nodes, columns) matrix or (nodes,) targets."""
+        """Return a scaled matrix or scaled targets.
+
+        Args:
+            x: dense (nodes, columns) features or (nodes,) targets.
+            dtype: of the result.
+        """
         self._check(x)
         scaled = allocate_tensor(tuple(x.shape), dtype)
         for part in row_chunks(len(x)):
@@ -57,14 +61,18 @@ class Scaler:
     def transform_sparse(
         self, x: Tensor, dtype: torch.dtype = torch.float32
     ) -> tuple[Tensor, Tensor | None]:
-        """Scale a CSR matrix without filling it.
+        """Scale a CSR matrix without making it dense.
 
         A column whose shift is more than :data:`FAR` scales has hardly any zeros where the scaler
         was fitted; adding its shift afterwards would cancel digits, so it is stored in full.
 
+        Args:
+            x: (nodes, columns), CSR.
+            dtype: of the results.
+
         Returns:
             A CSR matrix, and the offset (columns,) that is to be added to each of its rows, zeros
-            included; None where that is nothing.
+            included; None where it is zero.
         """
         self._check(x)
         offset = -self.shift / self.scale
@@ -77,27 +85,45 @@ class Scaler:
         return scaled, offset.to(dtype) if bool((offset != 0).any()) else None
 
     def inverse(self, z: Tensor) -> Tensor:
-        """Undo :meth:`transform`; float64."""
+        """Return the inverse of :meth:`transform`, in float64.
+
+        Args:
+            z: scaled values.
+        """
         self._check(z)
         return z.double() * self.scale + self.shift
 
     def state(self) -> dict[str, Tensor]:
-        """Return the fitted numbers, to be saved beside a model."""
+        """Return the fitted numbers, to be saved with a model."""
         return {"shift": self.shift, "scale": self.scale}
 
     @classmethod
     def nothing(cls, columns: int = 1) -> Scaler:
-        """Return a scaler that leaves values as they are."""
+        """Return a scaler that leaves values as they are.
+
+        Args:
+            columns: number of columns.
+        """
         return cls(torch.zeros(columns).double(), torch.ones(columns).double())
 
     @classmethod
     def from_state(cls, state: dict[str, Tensor], columns: int = 1) -> Scaler:
-        """Rebuild a scaler of so many columns from :meth:`state`, or raise ValueError."""
+        """Return the scaler of a saved :meth:`state`.
+
+        Args:
+            state: the saved tensors, from an untrusted file.
+            columns: expected number of columns.
+
+        Raises:
+            ValueError: if they are not valid numbers of a scaler.
+        """
         for name in ("shift", "scale"):
             numbers = state[name]
             right = numbers.dtype == torch.float64 and numbers.shape == (columns,)
             if not right or bool(numbers.isnan().any()):
-                raise ValueError(f"{name}: expected {columns} numbers, float64, got others")
+                raise ValueError(
+                    f"{name}: expected {columns} float64 numbers without NaN, got others"
+                )
         if not bool(state["shift"].isfinite().all()):
             raise ValueError("shift: expected finite numbers, got others")
         if not bool((state["scale"] > 0).all()):
@@ -109,7 +135,7 @@ class Scaler:
         if width != len(self.scale):
             raise ArrayError(
                 f"expected {len(self.scale)} columns as in the data the scaler was fitted on, "
-                f"got {width}"
+                f"got {width}; give the same columns"
             )
 
 
@@ -121,12 +147,12 @@ TRANSFORMS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tenso
     ),
     "sqrt": (lambda y: y.sign() * y.abs().sqrt(), lambda z: z.sign() * z.square()),
 }
-"""Rising functions of the target and their inverses; both mirror negative numbers."""
+"""Increasing, odd functions of the target, and their inverses."""
 
 
 @dataclass(frozen=True)
 class TargetScaler:
-    """A rising transform, then shift and scale: bounds of the one are bounds of the other.
+    """An increasing transform, then shift and scale, so that bounds map to bounds.
 
     Attributes:
         name: one of :data:`TRANSFORMS`.
@@ -137,21 +163,34 @@ class TargetScaler:
     scaler: Scaler
 
     def transform(self, y: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-        """Bring targets to the net's units."""
+        """Return transformed and scaled targets.
+
+        Args:
+            y: (nodes,).
+            dtype: of the result.
+        """
         return self.scaler.transform(TRANSFORMS[self.name][0](y.double()), dtype)
 
     def inverse(self, z: Tensor) -> Tensor:
-        """Undo :meth:`transform`; float64, and finite where ``z`` is."""
+        """Return the inverse of :meth:`transform`, in float64, finite where ``z`` is.
+
+        Args:
+            z: scaled values.
+        """
         y = TRANSFORMS[self.name][1](self.scaler.inverse(z))
         return torch.where(z.isfinite(), y.clamp(-LARGEST, LARGEST), y)
 
     def state(self) -> dict[str, Tensor]:
-        """Return the fitted numbers and the transform's name, to be saved beside a model."""
+        """Return the fitted numbers and the transform's name, to be saved with a model."""
         return {"transform": torch.tensor(list(self.name.encode())), **self.scaler.state()}
 
     @classmethod
     def from_state(cls, state: dict[str, Tensor]) -> TargetScaler:
-        """Rebuild from :meth:`state`."""
+        """Return the scaler of a saved :meth:`state`.
+
+        Args:
+            state: the saved tensors, from an untrusted file.
+        """
         name = bytes(state["transform"].flatten()[:20].tolist()).decode()
         return cls(check_choice("transform", name, TRANSFORMS), Scaler.from_state(state))
 
@@ -159,14 +198,26 @@ class TargetScaler:
 def fit_feature_scaler(x: Tensor, given: Tensor) -> Scaler:
     """Fit the scaler of feature columns, dense or CSR, on the given nodes.
 
-    A column is standardised by its mean and deviation. One that is mostly zero, such as a word or
-    a category (non-zero on less than a share :data:`qpignn.data.matrix.FILLED` of the given nodes),
-    keeps its zeros, and its other values are brought to a root mean square of 2: its deviation
-    would be tiny, and dividing by it would let rare words outweigh all others. A column that does
-    not vary on the given nodes is left out: its scale is infinite.
+    A column is standardised by its mean and standard deviation. One that is mostly zero, such as a
+    word or a category (non-zero on less than a share :data:`qpignn.data.matrix.FILLED` of the given
+    nodes), keeps its zeros, and its other values are scaled to a root mean square of 2: its
+    standard deviation would be tiny, and dividing by it would let rare words outweigh all others. A
+    column that does not vary on the given nodes is left out: its scale is infinite.
+
+    Args:
+        x: (nodes, columns), dense or CSR.
+        given: boolean, (nodes,).
+
+    Returns:
+        The scaler.
+
+    Raises:
+        ArrayError: if no node is given.
     """
     if not bool(given.any()):
-        raise ArrayError("expected at least one given node to fit a scaler on, got none")
+        raise ArrayError(
+            "expected at least one given node to fit a scaler on, got none; label some"
+        )
     rows = given.nonzero().flatten()
     moments = _sparse_moments(x, rows) if is_sparse(x) else _dense_moments(x, rows)
     rare = moments.filled < FILLED
@@ -204,38 +255,62 @@ def count_nodes_that_differ(x: Tensor, scaler: Scaler) -> dict[int, int]:
 
 
 def _close(values: Tensor, constant: Tensor) -> Tensor:
-    """Whether values are equal to a constant up to the rounding of its mean."""
+    """Return whether values are equal to a constant up to the rounding of its mean."""
     return (values - constant).abs() <= FLAT * torch.maximum(values.abs(), constant.abs())
 
 
 def fit_target_scaler(y: Tensor, given: Tensor, transform: str = "none") -> TargetScaler:
-    """Standardise (transformed) targets by mean and deviation of the given labelled nodes."""
-    known = y[given]
-    known = known[~torch.isnan(known)].double()
-    if len(known) == 0:
-        raise ArrayError("expected at least one labelled given node to fit a scaler on, got none")
-    known = TRANSFORMS[transform][0](known).unsqueeze(1)
-    moments = _dense_moments(known, torch.arange(len(known)))
+    """Fit the scaler of targets by mean and standard deviation of the given labelled nodes.
+
+    Args:
+        y: (nodes,); NaN = unlabelled.
+        given: boolean, (nodes,).
+        transform: one of :data:`TRANSFORMS`, applied first.
+
+    Returns:
+        The scaler.
+
+    Raises:
+        ArrayError: if no given node is labelled.
+    """
+    labels = y[given]
+    labels = labels[~torch.isnan(labels)].double()
+    if len(labels) == 0:
+        raise ArrayError(
+            "expected at least one labelled node to fit a scaler, got none; label some"
+        )
+    labels = TRANSFORMS[transform][0](labels).unsqueeze(1)
+    moments = _dense_moments(labels, torch.arange(len(labels)))
     scaler = _without_flat(moments.mean, moments.deviation, moments.size, 1.0)
     return TargetScaler(transform, scaler)
 
 
 def fit_range_scalers(x: Tensor, y: Tensor, given: Tensor) -> tuple[Scaler, TargetScaler]:
-    """Map features, and targets, to 0…1 by ONE minimum and maximum over all columns.
+    """Fit scalers to [0, 1] by one minimum and maximum over all feature columns, and of targets.
 
-    Columns share their range, so those with small values stay small.
+    Columns share their range, so that columns of small
+    numbers become nearly constant.
+
+    Args:
+        x: (nodes, columns), dense or CSR.
+        y: (nodes,); NaN = unlabelled.
+        given: boolean, (nodes,).
+
+    Returns:
+        The scaler of features and the scaler of targets.
     """
     values = stored_values(select_rows(x, given)).double()
     low, high = values.min(), values.max()
     if is_sparse(x):
         low, high = low.clamp(max=0), high.clamp(min=0)
     width = x.shape[1]
-    known = y[given].double()
-    known = known[~torch.isnan(known)]
+    labels = y[given].double()
+    labels = labels[~torch.isnan(labels)]
     return (
         Scaler(low.expand(width).clone(), _positive(high - low).expand(width).clone()),
         TargetScaler(
-            "none", Scaler(known.min().reshape(1), _positive(known.max() - known.min()).reshape(1))
+            "none",
+            Scaler(labels.min().reshape(1), _positive(labels.max() - labels.min()).reshape(1)),
         ),
     )
 
@@ -246,7 +321,9 @@ def _positive(span: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class _Moments:
-    """Of each column over some rows, in units of its largest absolute value: 1e200² overflows.
+    """Moments of each column over some rows, divided by its largest absolute value.
+
+    Without that division 1e200² would overflow.
 
     Attributes:
         size: the largest absolute value; 1 where all are zero.
@@ -263,7 +340,7 @@ class _Moments:
 
 
 def _dense_moments(x: Tensor, rows: Tensor) -> _Moments:
-    """Read a few rows at a time."""
+    """Return the moments of a dense matrix, read a few rows at a time."""
 
     def total(number: Callable[[Tensor], Tensor]) -> Tensor:
         parts = [number(x[rows[p]].double()).sum(dim=0) for p in row_chunks(len(rows))]
@@ -279,7 +356,7 @@ def _dense_moments(x: Tensor, rows: Tensor) -> _Moments:
 
 
 def _sparse_moments(x: Tensor, rows: Tensor) -> _Moments:
-    """Look at the stored values only."""
+    """Return the moments of a CSR matrix, computed from the stored values only."""
     chosen = to_csr(select_rows(x, rows))
     places, values = chosen.col_indices(), chosen.values().double()
     none = torch.zeros(x.shape[1], dtype=torch.float64)
@@ -299,6 +376,6 @@ def _sparse_moments(x: Tensor, rows: Tensor) -> _Moments:
 def _without_flat(shift: Tensor, scale: Tensor, size: Tensor, flat: float) -> Scaler:
     """Return the scaler of columns that were divided by ``size``; constant ones get scale ``flat``.
 
-    A column counts as constant when its spread is rounding noise.
+    A column is constant if its spread is rounding noise.
     """
     return Scaler(shift * size, torch.where(scale <= FLAT, flat, scale * size))

@@ -1,7 +1,7 @@
-"""What of the graph a method may see: leakage is made impossible here, not discouraged.
+"""Transductive, inductive and isolated evaluation: which part of the graph a method may see.
 
-Whatever the view, the targets a method receives are NaN outside the nodes it is given. The truth
-of the test nodes travels separately, for the metrics only.
+In every setting, the targets that a method receives are NaN outside the given nodes. The targets of
+the test nodes are kept separately and used for metrics only, so that they cannot leak.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class View:
-    """A graph to fit on, a graph to predict on, and the test nodes' truth.
+    """A graph to fit on, a graph to predict on, and the test nodes' targets.
 
     Attributes:
         fit: graph for ``fit``; only given nodes have targets.
         predict: graph for ``predict_interval``; test targets are hidden here too.
         test_mask: the test nodes among those of ``predict``.
-        y_test: their targets, in the order of the mask.
+        y_test: their targets, in the order of the mask, (test nodes,).
     """
 
     fit: Data
@@ -39,21 +39,29 @@ class View:
 
 
 def make_view(data: Data, kind: str = "transductive") -> View:
-    """Show a split graph in one of three ways.
+    """Return the graphs of a split graph that a method may see in one of three settings.
 
-    ``transductive``: the whole graph is visible, only test targets are hidden. ``inductive``: fit
-    on the subgraph of the given (train and validation) nodes, predict on the whole graph.
-    ``isolated``: fit on that subgraph, predict on the separate subgraph of the test nodes.
+    Args:
+        data: a graph from :func:`qpignn.split_nodes`.
+        kind: ``transductive``: the whole graph is visible, only test targets are hidden.
+            ``inductive``: fit on the subgraph of the given (train and validation) nodes, predict
+            on the whole graph. ``isolated``: fit on that subgraph, predict on the separate
+            subgraph of the test nodes.
+
+    Raises:
+        SplitError: if there is no ``test_mask``, or no labelled node on one side of the split.
     """
     check_choice("view", kind, VIEWS)
     data = check_graph(data, need_target=False)
     if data.get("test_mask") is None:
-        raise SplitError("expected a graph with a test_mask; make one with split_nodes(...)")
+        raise SplitError(
+            "expected a graph with a test_mask, got none; make one with split_nodes(...)"
+        )
     given, test = given_nodes(data), test_nodes(data)
     if not bool(given.any()) or not bool(test.any()):
         raise SplitError(
             f"expected labelled nodes on both sides of the split, got {int(given.sum())} given and "
-            f"{int(test.sum())} test nodes"
+            f"{int(test.sum())} test nodes; make the split with split_nodes(...)"
         )
     hidden = hide_targets(data, given)
     hidden.test_mask = test
@@ -62,14 +70,24 @@ def make_view(data: Data, kind: str = "transductive") -> View:
 
 
 def hide_targets(data: Data, keep: Tensor) -> Data:
-    """Return the graph with the targets of all nodes outside ``keep`` set to NaN."""
+    """Return a copy of the graph with targets on some nodes only, NaN elsewhere.
+
+    Args:
+        data: the graph.
+        keep: boolean, (nodes,), whose targets are kept.
+    """
     out = copy.copy(data)
     out.y = data.y.masked_fill(~keep, float("nan"))
     return out
 
 
 def induced_subgraph(data: Data, keep: Tensor) -> Data:
-    """Return the subgraph of the nodes in a boolean mask, in their order; sparse ``x`` works."""
+    """Return the subgraph of some nodes, in their order; ``x`` may be sparse.
+
+    Args:
+        data: the graph.
+        keep: boolean, (nodes,).
+    """
     from torch_geometric.data import Data  # slow to import
     from torch_geometric.utils import subgraph
 

@@ -1,4 +1,4 @@
-"""How a text file is written: its encoding, delimiter and decimal sign, seen in its first lines."""
+"""Detection of a text file's encoding, delimiter and decimal sign from its first lines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ OTHERS = {
     b"[": "JSON; save it as CSV, for instance with pandas: pd.read_json(...).to_csv(...)",
     b"<": "HTML or XML; save it as CSV",
 }
-"""What begins so is no table of text, whatever the file is called."""
+"""First bytes of files that are not text tables, whatever their name."""
 DECIMAL_COMMA = re.compile(r"[+-]?(?:\d*,\d{1,2}|0,\d+|\d{4,},\d+|\d+,\d{4,})(?:[eE][+-]?\d+)?")
 DECIMAL_POINT = re.compile(r"[+-]?\d*\.\d+(?:[eE][+-]?\d+)?")
 LEADING_ZEROS = re.compile(r"0\d+")
@@ -38,13 +38,13 @@ LEADING_ZEROS = re.compile(r"0\d+")
 
 @dataclass(frozen=True)
 class Layout:
-    """How a text file is written.
+    """The format of a text file.
 
     Attributes:
-        encoding: as Python names it.
-        delimiter: what stands between columns.
+        encoding: Python's name of it.
+        delimiter: the character between columns.
         decimal: ``.`` or ``,``.
-        zeros: columns of digits some of which begin with a zero, as codes do, each with an
+        zeros: columns of digits of which some begin with a zero, as codes do, each with an
             example.
     """
 
@@ -55,25 +55,31 @@ class Layout:
 
 
 def sniff(path: Path, *, encoding: str, decimal: str, thousands: str | None) -> Layout:
-    """Look at the first lines of a text file.
+    """Detect the format of a text file from its first lines.
 
     Args:
-        path: the file, maybe gzipped.
-        encoding: what the user says it is; a byte-order mark of UTF-16 overrules UTF-8.
-        decimal: ``.``, ``,`` or ``auto``: a comma where columns are separated by another sign and
-            numbers are written so. A file whose columns are separated by the comma that was asked
-            for has it only if quoted numbers are written so.
-        thousands: the sign that groups digits, where the user says so.
+        path: the file, possibly gzipped.
+        encoding: as the user gave it; a byte-order mark of UTF-16 overrides UTF-8.
+        decimal: ``.``, ``,`` or ``auto``: a comma where columns are separated by another character
+            and numbers are written with it. With ``,`` and columns that are separated by commas,
+            it is a comma only if quoted numbers are written with it.
+        thousands: the separator of digit groups, if the user gave one.
+
+    Returns:
+        The format.
 
     Raises:
-        ReadError: if it is no table of text, or has no header line.
+        ReadError: if it is not a text table, or has no header line.
     """
     _check_signs(decimal, thousands)
     encoding = _encoding(path, encoding)
     with TextIOWrapper(open_packed(path), encoding=encoding, newline="") as file:
         header = file.readline(LONGEST_HEADER)
         if len(header) == LONGEST_HEADER:
-            raise ReadError("expected a header line with column names, got a line without end")
+            raise ReadError(
+                f"expected a header line, got one of over {LONGEST_HEADER:,} characters; check "
+                f"that the file is a text table"
+            )
         rest = file.read(SAMPLE)
     lines = (header + rest).splitlines(keepends=True)
     if len(rest) == SAMPLE:
@@ -106,17 +112,19 @@ def _rows(lines: list[str], delimiter: str) -> list[list[str]]:
 
 def _check_signs(decimal: str, thousands: str | None) -> None:
     if decimal not in (*DECIMALS, "auto"):
-        raise ReadError(f"decimal: expected '.', ',' or 'auto', got {brief(decimal)}")
+        raise ReadError(f"decimal: expected '.', ',' or 'auto', got {brief(decimal)}; pass one")
     if thousands is not None and (thousands not in THOUSANDS or thousands == decimal):
         raise ReadError(
             f"thousands: expected the sign between groups of three digits, such as ',' or '.', and "
-            f"another than the decimal sign {decimal!r}, got {brief(thousands)}"
+            f"another than the decimal sign {decimal!r}, got {brief(thousands)}; pass that sign"
         )
 
 
 def _encoding(path: Path, encoding: str) -> str:
     if not isinstance(encoding, str):
-        raise ReadError(f"encoding: expected a name such as 'utf-8', got {brief(encoding)}")
+        raise ReadError(
+            f"encoding: expected a name, got {brief(encoding)}; pass one such as 'utf-8'"
+        )
     with open_packed(path) as file:
         start = file.read(1024)
     marked = next((name for mark, name in MARKS.items() if start.startswith(mark)), None)
@@ -136,9 +144,9 @@ def _encoding(path: Path, encoding: str) -> str:
 
 
 def _delimiter(lines: list[str]) -> str:
-    """Return what separates columns: the sign that is most frequent in the header line.
+    """Return the delimiter: the candidate that is most frequent in the header line.
 
-    Where the header has none of them, as a title has none, the lines below decide.
+    Where the header has none of them, as a title has none, the lines below are counted.
     """
     header = max(DELIMITERS, key=lines[0].count) if lines else ","
     if not lines or lines[0].count(header):

@@ -1,4 +1,4 @@
-"""Which nodes a method is given and which it is judged on."""
+"""Splits of the labelled nodes into train, validation and test nodes."""
 
 from __future__ import annotations
 
@@ -34,22 +34,25 @@ def split_nodes(
         data: the graph.
         test, validation: shares of the labelled nodes; the rest is train.
         by: ``random``; ``degree`` (test nodes are those with most neighbours, then validation);
-            ``community`` (test nodes are whole communities found by Louvain, in random order; only
-            the last one taken is cut, so that the share is exact).
-        seed: decides the draw, the ties and the order of communities.
+            ``community`` (test nodes are whole Louvain communities, in random order; only the last
+            one is divided, so that the share is exact).
+        seed: of the random numbers for order and ties.
+
+    Raises:
+        SplitError: if the shares are invalid or leave one of the sets empty.
     """
     check_choice("split", by, SPLIT_ORDERS)
     data = check_graph(data, need_target=False)
     for name, share in (("test", test), ("validation", validation)):
         if not 0 <= check_number(name, share) < 1:
-            raise SplitError(f"{name}: expected a share from 0 to below 1, got {share!r}")
+            raise SplitError(f"{name}: expected a share from 0 to below 1, got {share!r}; use 0.2")
     if test + validation >= 1:
         raise SplitError(
             f"expected test + validation below 1 so that train nodes remain, "
-            f"got {test} + {validation}"
+            f"got {test} + {validation}; make one of them smaller"
         )
-    known = labelled(data).numpy()
-    total = int(known.sum())
+    has_label = labelled(data).numpy()
+    total = int(has_label.sum())
     sizes = [int(share * total + 1e-9) for share in (test, validation)]
     rest = total - sum(sizes)
     if rest < 1 or any(
@@ -61,11 +64,11 @@ def split_nodes(
             f"nodes; label more nodes or take other shares"
         )
     order = SPLIT_ORDERS[by](data, numpy_rng(seed, f"split by {by}"))
-    order = order[known[order]]
+    order = order[has_label[order]]
     parts = np.split(order, np.cumsum(sizes))
     out = Data(**data.to_dict())
     for name, nodes in zip(("test_mask", "val_mask", "train_mask"), parts, strict=True):
-        out[name] = _mask(nodes, len(known))
+        out[name] = _mask(nodes, len(has_label))
     return out
 
 
@@ -80,7 +83,7 @@ def _random_order(data: Data, rng: np.random.Generator) -> Order:
 
 
 def _degree_order(data: Data, rng: np.random.Generator) -> Order:
-    shuffled = _random_order(data, rng)  # ties fall at random
+    shuffled = _random_order(data, rng)  # random order of ties
     degrees = degree(data.edge_index[1], data.x.shape[0]).numpy()
     return shuffled[np.argsort(-degrees[shuffled], kind="stable")]
 
@@ -93,21 +96,21 @@ def _louvain(data: Data, seed: int) -> list[set[int]]:
 
 
 def _community_order(data: Data, rng: np.random.Generator) -> Order:
-    found = _louvain(data, int(rng.integers(2**31)))
-    shuffled = [rng.permutation(sorted(found[i])) for i in rng.permutation(len(found))]
+    groups = _louvain(data, int(rng.integers(2**31)))
+    shuffled = [rng.permutation(sorted(groups[i])) for i in rng.permutation(len(groups))]
     return np.concatenate(shuffled)
 
 
 def keep_labels(data: Data, share: float, seed: int = 0) -> Data:
-    """Return a split graph in which only some train nodes are left to learn from.
+    """Return a split graph with fewer train nodes.
 
     Test nodes stay as they are; the train nodes that are left out are in no mask, so that methods
     see them without their targets.
 
     Args:
         data: a graph from :func:`split_nodes`.
-        share: of all labelled nodes, how many stay train nodes.
-        seed: decides which.
+        share: share of all labelled nodes that remain train nodes.
+        seed: of the random choice.
 
     Raises:
         SplitError: if there are fewer train nodes than that, or none would be left.
@@ -118,7 +121,8 @@ def keep_labels(data: Data, share: float, seed: int = 0) -> Data:
     if not 0 < count <= len(train):
         raise SplitError(
             f"label_fraction: expected a share that leaves 1 to {len(train):,} of the {total:,} "
-            f"labelled nodes to learn from, since the others are test, got {share:g}"
+            f"labelled nodes for training, since the others are test nodes, got {share:g}; choose "
+            f"another share"
         )
     kept = numpy_rng(seed, "labels").choice(train, count, replace=False)
     out = copy.copy(data)

@@ -1,4 +1,4 @@
-"""What the edges say of a graph: degrees, components, communities, distances."""
+"""Structure of a graph: degrees, components, communities and distances."""
 
 from __future__ import annotations
 
@@ -19,11 +19,15 @@ Integers = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 MANY_LINKS = 1_000_000  # entries of the adjacency matrix, two per undirected edge
 UNREACHABLE = -1
-"""Distance of a node that no path leads to."""
+"""Distance of a node without a path to it."""
 
 
 def adjacency(data: Data) -> Any:
-    """Return a SciPy CSR matrix with a 1 in row v, column u, for every edge u → v."""
+    """Return a SciPy CSR matrix (nodes, nodes) with a 1 in row v, column u, for every edge u → v.
+
+    Args:
+        data: a checked graph.
+    """
     nodes = data.x.shape[0]
     source, target = data.edge_index.numpy()
     ones = np.ones(len(source), dtype=np.float32)
@@ -31,24 +35,35 @@ def adjacency(data: Data) -> Any:
 
 
 def degrees(data: Data) -> Integers:
-    """Return how many neighbours each node hears from."""
+    """Return each node's in-degree, (nodes,).
+
+    Args:
+        data: a checked graph.
+    """
     counts: Integers = np.bincount(data.edge_index[1].numpy(), minlength=data.x.shape[0])
     return counts
 
 
 def components(data: Data) -> Integers:
-    """Return the number of each node's connected component, directions left aside."""
-    _, label = connected_components(adjacency(data), directed=False)
-    found: Integers = label.astype(np.int64)
-    return found
+    """Return the number of each node's connected component, ignoring directions, (nodes,).
+
+    Args:
+        data: a checked graph.
+    """
+    _, numbers = connected_components(adjacency(data), directed=False)
+    label: Integers = numbers.astype(np.int64)
+    return label
 
 
 def communities(data: Data) -> Integers:
-    """Return the number of each node's community, the largest first, found by Louvain.
+    """Return the number of each node's Louvain community, the largest first, (nodes,).
 
     The same graph gives the same communities. A node without edges is a community of its own. On
     graphs of more than ``MANY_LINKS`` entries the search stops at gains in modularity below 1 %
-    instead of 0.1 %, which takes a fifth of the time and finds somewhat smaller communities.
+    instead of 0.1 %, which takes a fifth of the time and gives somewhat smaller communities.
+
+    Args:
+        data: a checked graph.
     """
     links = adjacency(data)
     if links.nnz == 0:
@@ -62,28 +77,39 @@ def communities(data: Data) -> Integers:
 
 
 def distances(data: Data, start: npt.NDArray[np.bool_]) -> Integers:
-    """Return how many edges lead from the nearest ``start`` node to each node; −1 where none do."""
+    """Return the length of the shortest path to each node from some nodes; −1 without any path.
+
+    Args:
+        data: a checked graph.
+        start: boolean, (nodes,), where paths begin.
+    """
     links = adjacency(data)
-    found = np.full(len(start), UNREACHABLE)
-    front, far = start.copy(), 0
+    distance = np.full(len(start), UNREACHABLE)
+    front, steps = start.copy(), 0
     while front.any():
-        found[front] = far
-        front = (links @ front.astype(np.float32) > 0) & (found == UNREACHABLE)
-        far += 1
-    return found
+        distance[front] = steps
+        front = (links @ front.astype(np.float32) > 0) & (distance == UNREACHABLE)
+        steps += 1
+    return distance
 
 
-def neighbour_gap(data: Data, value: Floats, known: Floats) -> Floats:
-    """Return how far a node's ``value`` is on average from its neighbours' ``known`` ones.
+def neighbour_gap(data: Data, value: Floats, labels: Floats) -> Floats:
+    """Return the mean absolute difference between a node's value and its neighbours' labels.
 
-    NaN among ``known`` is unknown; a node without known neighbours has NaN.
+    Args:
+        data: a checked graph.
+        value: (nodes,).
+        labels: (nodes,); NaN = unlabelled.
+
+    Returns:
+        (nodes,); NaN for a node without labelled neighbours.
     """
     source, target = data.edge_index.numpy()
-    told = ~np.isnan(known[source])
-    source, target = source[told], target[told]
-    off = np.abs(value[target] - known[source])
+    is_labelled = ~np.isnan(labels[source])
+    source, target = source[is_labelled], target[is_labelled]
+    difference = np.abs(value[target] - labels[source])
     count = np.bincount(target, minlength=len(value))
-    total = np.bincount(target, weights=off, minlength=len(value))
+    total = np.bincount(target, weights=difference, minlength=len(value))
     gap: Floats = np.full(len(value), np.nan)
     np.divide(total, count, out=gap, where=count > 0)
     return gap
@@ -91,13 +117,16 @@ def neighbour_gap(data: Data, value: Floats, known: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class GraphSummary:
-    """What there is in a graph.
+    """Counts that describe a graph.
 
     Attributes:
-        edges: pairs of nodes that are joined; for a directed graph, one for each direction used.
-        directed: whether some edge runs one way only.
-        isolated: nodes without any edge.
-        components: connected parts, isolated nodes among them.
+        nodes: number of nodes.
+        edges: number of connected pairs of nodes; of a directed graph, number of directed edges.
+        directed: whether some edge has no counterpart in the other direction.
+        labelled: number of labelled nodes.
+        features: number of feature columns.
+        isolated: number of nodes without any edge.
+        components: number of connected components, isolated nodes included.
     """
 
     nodes: int
@@ -110,7 +139,11 @@ class GraphSummary:
 
 
 def summarize_graph(data: Data) -> GraphSummary:
-    """Count what there is in a graph."""
+    """Return the counts that describe a graph.
+
+    Args:
+        data: a checked graph.
+    """
     links = adjacency(data)
     directed = bool((links != links.T).nnz)
     nodes, features = data.x.shape

@@ -1,4 +1,4 @@
-"""What readers of table files share: errors that name the file, and limits on memory."""
+"""Shared by readers of table files: errors that name the file, and limits on memory."""
 
 from __future__ import annotations
 
@@ -10,16 +10,23 @@ from pathlib import Path
 from qpignn.errors import ReadError, similar_to
 from qpignn.io.files import file_kind
 
-BYTES_A_CELL = 200
-"""What a cell of a table may take in memory while it is read."""
+BYTES_PER_CELL = 200
+"""Memory that a cell of a table may take while it is read."""
 MOST_ROWS = 1 << 19
 
 Progress = Callable[[int], None]
-"""Called with the number of rows done."""
+"""Called with the number of rows that are done."""
 
 
 def check_file(path: Path) -> None:
-    """Raise where there is no file."""
+    """Raise where there is no file.
+
+    Args:
+        path: where it should be.
+
+    Raises:
+        ReadError: with similar names in the same folder.
+    """
     try:
         if path.is_file():
             return
@@ -28,17 +35,33 @@ def check_file(path: Path) -> None:
         got = file_kind(path.stat().st_mode) if path.exists() else "nothing"
     except OSError as error:  # a folder that may not be looked into, a name that is too long
         hint, got = "", str(error.strerror)
-    raise ReadError(f"{path}: expected a file, got {got}{hint}")
+    raise ReadError(f"{path}: expected a file, got {got}{hint or '; check the path'}")
 
 
 def piece_rows(memory: int, cells: int) -> int:
-    """Return how many rows of so many cells may be read at once."""
-    return max(1, min(MOST_ROWS, memory // (BYTES_A_CELL * max(cells, 1))))
+    """Return how many rows may be read at once.
+
+    Args:
+        memory: bytes of memory that they may take.
+        cells: number of cells per row.
+    """
+    return max(1, min(MOST_ROWS, memory // (BYTES_PER_CELL * max(cells, 1))))
 
 
 @contextmanager
 def named_errors(path: Path, encoding: str = "utf-8") -> Iterator[None]:
-    """Turn what pandas, Arrow and openpyxl raise over a file into errors that name it."""
+    """Turn errors of pandas, Arrow and openpyxl into a ``ReadError`` that names the file.
+
+    Args:
+        path: the file that is read in the context.
+        encoding: in which its text is decoded, for messages.
+
+    Yields:
+        Nothing.
+
+    Raises:
+        ReadError: for any such error.
+    """
     import pandas as pd
     import pyarrow as pa
 
@@ -52,20 +75,27 @@ def named_errors(path: Path, encoding: str = "utf-8") -> Iterator[None]:
         ) from error
     except LookupError as error:
         if isinstance(error, KeyError | IndexError):  # what a description names is not there
-            raise ReadError(f"{path}: cannot be read as a table: no {error}") from error
-        raise ReadError(f"{path}: {error}; a common one is encoding='utf-8'") from error
+            raise ReadError(
+                f"{path}: expected a table, got a file that lacks {error}; write it again"
+            ) from error
+        raise ReadError(
+            f"{path}: expected a supported encoding, got {error}; a common one is encoding='utf-8'"
+        ) from error
     except pd.errors.EmptyDataError as error:
         raise ReadError(
-            f"{path}: expected a header line with column names, got no columns"
+            f"{path}: expected a header line with column names, got no columns; is the file empty?"
         ) from error
     except ReadError as error:
         raise ReadError(f"{path}: {error}") from error
     except pd.errors.ParserWarning as error:
         raise ReadError(
-            f"{path}: expected rows as long as the header line, got longer ones"
+            f"{path}: expected rows as long as the header line, got longer ones; name all columns, "
+            f"or quote cells that contain the delimiter"
         ) from error
     except (
         *(ValueError, TypeError, AttributeError),  # a damaged description of columns
         *(OSError, EOFError, zlib.error, pa.ArrowException),
     ) as error:
-        raise ReadError(f"{path}: cannot be read as a table: {error}") from error
+        raise ReadError(
+            f"{path}: expected a table, got an invalid file: {error}; save it again"
+        ) from error

@@ -1,4 +1,4 @@
-"""Table files of every kind, opened by their ending."""
+"""Table files of every supported kind, opened by their suffix."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_TABLES = {
     **dict.fromkeys((".pkl", ".pickle", ".pt", ".feather", ".h5", ".npz"), "save it as Parquet"),
     **dict.fromkeys((".json", ".jsonl", ".ndjson", ".html", ".xml"), "save it as CSV or Parquet"),
 }
-"""Files that are no tables, and what to do about them."""
+"""Suffixes of files that are not supported, and what to do about them."""
 
 Table = TextTable | ParquetTable | ExcelTable
 
@@ -39,13 +39,19 @@ def open_table(
     sheet: str | None = None,
     kind: str = "table",
 ) -> Table:
-    """Look at a table's header.
+    """Open a table and read its header.
 
     Args:
         path: ``.parquet``, ``.xlsx``, or text (``.csv``, ``.tsv``, ``.csv.gz`` and others).
         encoding, decimal, thousands: of text files.
         sheet: of a workbook.
-        kind: what is looked for (``node`` or ``edge``), to choose a sheet of that name.
+        kind: which table it is (``node`` or ``edge``), to choose a sheet of that name.
+
+    Returns:
+        The table; its rows are not read yet, except those of a workbook.
+
+    Raises:
+        ReadError: if there is no such file or it is not a table.
     """
     path = check_path("file", path)
     check_file(path)
@@ -71,7 +77,7 @@ def open_nodes(
         path: the file.
         id: its id column; by default the one called id or the like.
         text: further columns to keep as text, such as codes.
-        **form: how the file is written, as in :func:`open_table`.
+        **form: the format of the file, as in :func:`open_table`.
 
     Returns:
         The table and the name of its id column.
@@ -85,13 +91,13 @@ def open_nodes(
             f"{path}: expected an id column {id!r}, got {quoted(table.columns, 12)}; "
             f"name the right one with id=... (--id on the command line)"
         )
-    found = id if id is not None else find_column(table.columns, ID_NAMES)
-    if found is None:
+    name = id if id is not None else find_column(table.columns, ID_NAMES)
+    if name is None:
         try:
             id_column(table.read().reset_index(drop=True), None)
         except GraphError as error:
             raise ReadError(f"{path}: {error}") from error
-    return _keeping_text(table, [str(found), *text]), str(found)
+    return _keeping_text(table, [str(name), *text]), str(name)
 
 
 def open_edges(path: str | Path, ends: Sequence[str] | None, **form: Any) -> Table:
@@ -101,7 +107,10 @@ def open_edges(path: str | Path, ends: Sequence[str] | None, **form: Any) -> Tab
         path: the file.
         ends: its two id columns; by default those called from and to or the like, else the first
             two.
-        **form: how the file is written, as in :func:`open_table`.
+        **form: the format of the file, as in :func:`open_table`.
+
+    Returns:
+        The table.
     """
     table = open_table(path, kind="edge", **form)
     if ends is None:
@@ -110,7 +119,14 @@ def open_edges(path: str | Path, ends: Sequence[str] | None, **form: Any) -> Tab
 
 
 def in_pieces(table: Table) -> TextTable | ParquetTable:
-    """Return a table that can be read by pieces, or raise."""
+    """Return a table that can be read by pieces.
+
+    Args:
+        table: an opened table.
+
+    Raises:
+        ReadError: if it is an Excel workbook.
+    """
     if isinstance(table, ExcelTable):
         raise ReadError(
             f"{table.path}: expected a table to read by pieces (.csv, .tsv, .parquet), got an "
@@ -120,12 +136,21 @@ def in_pieces(table: Table) -> TextTable | ParquetTable:
 
 
 def _keeping_text(table: Table, columns: Sequence[str]) -> Table:
-    """Return a table with some columns kept as text; files with types of their own keep those."""
+    """Return a table with some columns kept as text; Parquet and Excel keep their own types."""
     return table.keeping_text(columns) if isinstance(table, TextTable) else table
 
 
 def check_header(path: str | Path, columns: Sequence[str], ids: Container[Any]) -> None:
-    """Raise where an edge table's first line names nodes, not columns."""
+    """Raise where an edge table's first line holds node ids, not column names.
+
+    Args:
+        path: the edge file, for messages.
+        columns: the names in its first line.
+        ids: the ids of all nodes.
+
+    Raises:
+        ReadError: if the first two are node ids.
+    """
     if all(name in ids for name in columns[:2]):
         raise ReadError(
             f"{path}: expected a header line with column names, got an edge "
@@ -134,14 +159,20 @@ def check_header(path: str | Path, columns: Sequence[str], ids: Container[Any]) 
 
 
 def check_columns(nodes: str | Path, edges: str | Path | None, roles: ColumnRoles) -> None:
-    """Raise for files that cannot be opened and for named columns that are not in them.
+    """Check that files can be opened and have the columns that roles name.
 
-    Only headers are read, so that a mistake is found at once.
+    Only headers are read, so that a mistake is reported before long work.
+
+    Args:
+        nodes: the node file.
+        edges: the edge file; ``None`` without edges.
+        roles: the roles of columns and the format of the files.
 
     Raises:
-        ReadError, GraphError: naming the file or the column, and what there is.
+        ReadError: if a file cannot be opened.
+        GraphError: naming the missing column and those there are.
     """
-    form = {name: getattr(roles, name) for name in ("encoding", "decimal", "thousands")}
+    form = roles.text_format()
     table, _ = open_nodes(nodes, roles.id, sheet=roles.node_sheet, **form)
     named = [roles.target, roles.node_weight, roles.split, *roles.ignore, *roles.categorical]
     named += [*(roles.features or ()), *(roles.coordinates or ())]

@@ -1,7 +1,7 @@
-"""A CSV or TSV file as a table: whole, or by pieces of rows that need not all fit into memory.
+"""CSV and TSV files as tables: read whole, or by pieces of rows if they do not fit into memory.
 
-A piece of a text file can mislead: a column of digits may be text further down. So text is looked
-through once before its columns get types, those the whole file at once would give them.
+The type of a column depends on the whole file: a column of digits may hold text further down. So
+the file is read once to determine the types that reading it whole would give.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from qpignn.data.bounded import BLOCK, LEAST, BoundedReader, buffered, open_packed, text_price
+from qpignn.data.bounded import BLOCK, LEAST, BoundedReader, buffered, open_packed, text_cost
 from qpignn.data.parquet_table import ParquetTable
 from qpignn.data.sniff import LONGEST_HEADER, Layout, sniff
 from qpignn.data.table_file import Progress, named_errors
@@ -44,14 +44,15 @@ ARROW = {
 
 @dataclass(frozen=True)
 class TextTable:
-    """A CSV or TSV file (maybe gzipped), by pieces of rows.
+    """A CSV or TSV file, possibly gzipped.
 
     Attributes:
+        path: the file.
         columns: the names in its header line.
         kept: those kept as text.
-        layout: how it is written.
-        thousands: the sign that groups digits, if there is one.
-        form: what pandas must know to read it.
+        layout: its format.
+        thousands: the separator of digit groups, if there is one.
+        form: keyword arguments of ``pandas.read_csv``.
     """
 
     path: Path
@@ -70,10 +71,17 @@ class TextTable:
         decimal: str = "auto",
         thousands: str | None = None,
     ) -> TextTable:
-        """Look at a file's first lines.
+        """Open a file and read its first lines.
+
+        Args:
+            path: the file.
+            encoding, decimal, thousands: as in :func:`qpignn.data.sniff.sniff`.
+
+        Returns:
+            The table.
 
         Raises:
-            ReadError: if it is no table of text with a header line.
+            ReadError: if it is not a text table with a header line.
         """
         with named_errors(path, str(encoding)):
             layout = sniff(path, encoding=encoding, decimal=decimal, thousands=thousands)
@@ -100,13 +108,17 @@ class TextTable:
         return cls(path, columns, frozenset(), layout, thousands, form)
 
     def keeping_text(self, columns: Iterable[str]) -> TextTable:
-        """Return the table with some columns kept as text, where only nothing is a blank."""
+        """Return the table with some columns kept as text, in which only empty cells are blank.
+
+        Args:
+            columns: names of columns; those it lacks are ignored.
+        """
         kept = self.kept | (set(columns) & set(self.columns))
         blanks = {name: [""] if name in kept else BLANKS for name in self.columns}
         return replace(self, kept=kept, form={**self.form, "na_values": blanks})
 
     def read(self) -> pd.DataFrame:
-        """Read the whole file.
+        """Return the whole file as a table.
 
         Raises:
             ReadError: if it is damaged, or its text needs more than the free memory.
@@ -124,7 +136,7 @@ class TextTable:
         return whole
 
     def _cleaned(self, frame: pd.DataFrame) -> pd.DataFrame:
-        """Return a table without spaces around text that is kept, and with grouped digits read."""
+        """Return a table with kept text stripped of spaces, and grouped digits parsed."""
         for name in self.kept & set(frame.columns):
             frame[name] = frame[name].str.strip()
         if self.thousands is not None:
@@ -135,7 +147,7 @@ class TextTable:
         return frame
 
     def most_rows(self) -> int:
-        """Return a number of rows that the file does not exceed: its lines below the header."""
+        """Return an upper bound of the number of rows: the lines below the header."""
         ends, last = {b"\n": 0, b"\r": 0}, b""
         with named_errors(self.path), open_packed(self.path) as file:
             while block := file.read(BLOCK):
@@ -158,11 +170,14 @@ class TextTable:
         ``memory``, so that rows of long text make pieces of few rows.
 
         Args:
-            rows: how many rows a piece has at most.
+            rows: largest number of rows of a piece.
             columns: which columns; default all.
-            kinds: their types, as :meth:`kinds` found them; by default each piece tells its own.
-            memory: how many bytes of memory a piece may need (at least 64 MiB); default what is
-                free.
+            kinds: their types, from :meth:`kinds`; by default determined for each piece.
+            memory: bytes of memory that a piece may need (at least 64 MiB); default the free
+                memory.
+
+        Yields:
+            A table of some rows, in the order of the file.
 
         Raises:
             ReadError: if the file is damaged, or the rows of one piece need more than ``memory``.
@@ -172,7 +187,7 @@ class TextTable:
         }
         types |= dict.fromkeys(self.kept, str)
         chosen = list(self.columns if columns is None else columns)
-        # rows longer than the header are noticed only where all columns are read
+        # pandas detects rows longer than the header only where all columns are read
         read: dict[str, Any] = {"usecols": chosen} if kinds is not None else {}
         most = free_memory() if memory is None else max(memory, LEAST)
         size = min(rows, FIRST_ROWS)
@@ -187,29 +202,47 @@ class TextTable:
                 piece = self._cleaned(piece[chosen].reset_index(drop=True))
                 if len(piece):
                     yield piece
-                price = max(1, stream.cost // max(1, len(piece)))
-                size = max(1, min(rows, 4 * size, most // (4 * price)))
+                cost = max(1, stream.cost // max(1, len(piece)))
+                size = max(1, min(rows, 4 * size, most // (4 * cost)))
                 stream.restart()
 
-    def kinds(self, rows: int, told: Progress, memory: int) -> tuple[dict[str, str], int]:
-        """Look the file through for the type each column has as a whole, and count its rows."""
-        found: dict[str, set[str]] = {name: set() for name in self.columns}
+    def kinds(self, rows: int, progress: Progress, memory: int) -> tuple[dict[str, str], int]:
+        """Read the file to determine the type of each column, and count its rows.
+
+        Args:
+            rows: largest number of rows of a piece.
+            progress: called with the number of rows that are done.
+            memory: bytes of memory that a piece may need.
+
+        Returns:
+            The type of each column, and the number of rows.
+        """
+        kinds: dict[str, set[str]] = {name: set() for name in self.columns}
         done = 0
         for piece in self.pieces(rows, memory=memory):
             for name in self.columns:
-                found[name].add("text" if name in self.kept else _kind(piece[name]))
+                kinds[name].add("text" if name in self.kept else _kind(piece[name]))
             done += len(piece)
-            told(done)
-        return {name: _common(kinds) for name, kinds in found.items()}, done
+            progress(done)
+        return {name: _common(pieces) for name, pieces in kinds.items()}, done
 
     def as_parquet(
-        self, out: Path, rows: int, columns: Sequence[str], told: Progress, *, memory: int
+        self, out: Path, rows: int, columns: Sequence[str], progress: Progress, *, memory: int
     ) -> ParquetTable:
-        """Write columns as Parquet, typed as if the whole file were read at once.
+        """Write columns as Parquet, with the types that reading the whole file would give.
 
-        ``told`` hears of every row twice: the file is looked through before it is written.
+        Args:
+            out: the Parquet file.
+            rows: largest number of rows of a piece.
+            columns: which columns.
+            progress: called with the number of rows that are done; every row counts twice, since
+                the file is read once before it is written.
+            memory: bytes of memory that a piece may need.
+
+        Returns:
+            The Parquet table.
         """
-        kinds, count = self.kinds(rows, told, memory)
+        kinds, count = self.kinds(rows, progress, memory)
         schema = pa.schema([(name, ARROW[kinds[name]]) for name in columns])
         truths = frozenset(name for name in columns if kinds[name] == TRUTHS)
         written = 0
@@ -220,14 +253,14 @@ class TextTable:
                     piece[name] = values.where(values.notna(), None)
                 writer.write_table(pa.Table.from_pandas(piece, schema, preserve_index=False))
                 written += len(piece)
-                told(count + written)
+                progress(count + written)
         return ParquetTable(out, list(columns), written, truths)
 
 
 def _bounded(path: Path, layout: Layout, limit: int, what: str, advice: str) -> BoundedReader:
     """Open a file to be read within a memory limit."""
-    price = text_price(layout.delimiter)
-    return BoundedReader(open_packed(path), limit, price, what=what, advice=advice)
+    cost = text_cost(layout.delimiter)
+    return BoundedReader(open_packed(path), limit, cost, what=what, advice=advice)
 
 
 def _next_piece(reader: Any, rows: int) -> pd.DataFrame | None:
@@ -241,7 +274,7 @@ def _next_piece(reader: Any, rows: int) -> pd.DataFrame | None:
 
 
 def _kind(column: pd.Series[Any]) -> str:
-    """Say what a piece of a column looks like."""
+    """Return the type of a piece of a column."""
     types = pd.api.types
     if bool(column.isna().all()):
         return "blank"
@@ -255,7 +288,7 @@ def _kind(column: pd.Series[Any]) -> str:
 
 
 def _common(kinds: set[str]) -> str:
-    """Say what a column is as a whole, from what its pieces look like."""
+    """Return the type of a whole column from the types of its pieces."""
     real = kinds - {"blank"}
     if real <= {"int", "float"}:
         return "int" if kinds == {"int"} else "float"
@@ -265,7 +298,7 @@ def _common(kinds: set[str]) -> str:
 
 
 def _grouped_numbers(thousands: str, decimal: str) -> re.Pattern[str]:
-    """Return the pattern of a number whose digits stand in groups of three, or in no groups."""
+    """Return the pattern of a number with digits in groups of three, or without groups."""
     sign, point = re.escape(thousands), re.escape(decimal)
     return re.compile(rf"[+-]?(?:\d{{1,3}}(?:{sign}\d{{3}})+|\d+)(?:{point}\d*)?")
 
@@ -282,9 +315,9 @@ def _ungrouped(column: pd.Series[Any], grouped: re.Pattern[str], thousands: str)
 def _check_names(columns: list[str]) -> None:
     again = sorted(name for name, count in Counter(columns).items() if count > 1)
     if again:
-        raise ReadError(f"expected each column name once, got repeated: {quoted(again)}")
+        raise ReadError(f"expected each column once, got repeated: {quoted(again)}; rename them")
     if "" in columns:
         raise ReadError(
-            f"expected a name for every column, got none for column {columns.index('') + 1}; was "
-            f"the file written with its row index? Leave it out (pandas: index=False)"
+            f"expected a name for every column, got none for column {columns.index('') + 1}; name "
+            f"it, or write the file without its row index (pandas: index=False)"
         )

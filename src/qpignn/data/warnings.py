@@ -1,4 +1,4 @@
-"""What is legal in a graph to fit on, but deserves a second look: sentences for warnings."""
+"""Warnings about graphs that are valid but may have a mistake in their data."""
 
 from __future__ import annotations
 
@@ -20,21 +20,21 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 MOST_EDGES = 5_000_000
-"""Edges up to which connected parts are looked for: more would take time and memory."""
+"""Edges up to which connected components are computed: more would take time and memory."""
 FEW = 0.01
-"""Share of the nodes to predict from which it is worth a warning."""
+"""Smallest share of the nodes to predict that gives a warning."""
 ENOUGH = 20
-"""Labels from which their values are judged."""
+"""Smallest number of labels whose values are checked."""
 FAR = 1000
 """How many times as far from the median as all others a single target must lie to be reported."""
 SENTINEL = re.compile(r"-9|-99|-?9{3,9}")
-"""Numbers that files write for a value that is missing."""
+"""Numbers that files use for a missing value."""
 CODES = re.compile(
     r"(?:^|_)(?:code|codes|zip|zipcode|postcode|postal|plz|fips|geoid|naics|sic|isic)(?:$|_)"
 )
 """Words in names of columns whose numbers are codes, not amounts."""
 EXPECTED = 10
-"""Labelled nodes that chance would put among those where a column is blank."""
+"""Smallest expected number of labelled nodes among those where a column is blank."""
 
 Floats = npt.NDArray[np.float64]
 
@@ -42,22 +42,22 @@ Mask = npt.NDArray[np.bool_]
 
 
 def data_warnings(data: Data, given: Tensor) -> list[str]:
-    """Say what deserves a second look before a fit is relied on.
+    """Return warnings about a graph to fit on.
 
     Args:
         data: a checked graph.
-        given: boolean, the nodes whose targets are given; the others are to be predicted.
+        given: boolean, (nodes,), whose targets are given; the others are to be predicted.
 
     Returns:
-        One sentence each, with a count and what to do; none in the usual case.
+        One sentence per warning, with a count and what to do; usually none.
     """
-    known = given.numpy()
+    is_given = given.numpy()
     return [
-        *isolation_warnings(data, ~known),
-        *_unlabelled_parts(data, known),
-        *_targets(data, known),
-        *_far_target(data, known),
-        *_missing_as_numbers(data, known),
+        *isolation_warnings(data, ~is_given),
+        *_unlabelled_parts(data, is_given),
+        *_targets(data, is_given),
+        *_far_target(data, is_given),
+        *_missing_as_numbers(data, is_given),
         *_codes(data),
         *_edge_features(data),
         *informative_blanks(data, labelled(data).numpy()),
@@ -65,40 +65,48 @@ def data_warnings(data: Data, given: Tensor) -> list[str]:
 
 
 def isolation_warnings(data: Data, asked: Mask) -> list[str]:
-    """Say how many of the nodes to predict have no edges, where they are many."""
+    """Return a warning where many of the nodes to predict have no edges.
+
+    Args:
+        data: a checked graph.
+        asked: boolean, (nodes,), which are to be predicted.
+
+    Returns:
+        One sentence, or none.
+    """
     if not asked.any():
         return []
     if not data.edge_index.shape[1]:
         return [
-            "the graph has no edges: intervals rest on each node's own features; give the edges, "
-            "if there are any"
+            "the graph has no edges: intervals depend on each node's own features only; give the "
+            "edges, if there are any"
         ]
     alone = asked & _alone(data)
     if not _many(alone, asked):
         return []
     return [
-        f"{_share(alone, asked)} have no edges: their intervals rest on their own features; are "
-        f"all edges there?"
+        f"{_share(alone, asked)} have no edges: their intervals depend on their own features only; "
+        f"check that no edges are missing"
     ]
 
 
-def _unlabelled_parts(data: Data, known: Mask) -> list[str]:
-    if known.all() or not 0 < data.edge_index.shape[1] <= MOST_EDGES:
+def _unlabelled_parts(data: Data, given: Mask) -> list[str]:
+    if given.all() or not 0 < data.edge_index.shape[1] <= MOST_EDGES:
         return []
     part = components(data)
-    told = np.zeros(int(part.max()) + 1, dtype=bool)
-    told[part[known]] = True
-    apart = ~known & ~told[part] & ~_alone(data)
-    if not _many(apart, ~known):
+    has_target = np.zeros(int(part.max()) + 1, dtype=bool)
+    has_target[part[given]] = True
+    apart = ~given & ~has_target[part] & ~_alone(data)
+    if not _many(apart, ~given):
         return []
     return [
-        f"{_share(apart, ~known)} are in parts of the graph where no target is given: nothing "
-        f"shows how well intervals fit there; label some nodes of each part"
+        f"{_share(apart, ~given)} are in parts of the graph where no target is given: intervals "
+        f"cannot be checked there; label some nodes of each part"
     ]
 
 
-def _targets(data: Data, known: Mask) -> list[str]:
-    values = data.y.double().numpy()[known]
+def _targets(data: Data, given: Mask) -> list[str]:
+    values = data.y.double().numpy()[given]
     if len(values) < ENOUGH:
         return []
     different = np.unique(values)
@@ -106,20 +114,20 @@ def _targets(data: Data, known: Mask) -> list[str]:
         low, high = different
         return [
             f"the {len(values):,} given targets are all {low:g} or {high:g}: they look like two "
-            f"classes, for which an interval says little; use a classifier, or another target"
+            f"classes, for which intervals are of little use; use a classifier, or another target"
         ]
     whole = bool((values == np.round(values)).all())
-    if whole and len(different) == len(values) and values.max() - values.min() < len(known):
+    if whole and len(different) == len(values) and values.max() - values.min() < len(given):
         return [
             f"the {len(values):,} given targets are whole numbers from {values.min():g} to "
-            f"{values.max():g}, each once: they look like row numbers or ids; is the target column "
-            f"the right one?"
+            f"{values.max():g}, each once: they look like row numbers or ids; check the target "
+            f"column"
         ]
     return []
 
 
 def _alone(data: Data) -> Mask:
-    """Which nodes no edge leads to or from."""
+    """Return which nodes have no edge."""
     alone: Mask = np.ones(data.x.shape[0], dtype=bool)
     alone[data.edge_index.numpy().ravel()] = False
     return alone
@@ -133,9 +141,9 @@ def _share(some: Mask, asked: Mask) -> str:
     return f"{int(some.sum()):,} of {int(asked.sum()):,} nodes to predict"
 
 
-def _far_target(data: Data, known: Mask) -> list[str]:
-    """Warn of a single target that is so far from all others that it must be a mistake."""
-    values = data.y.double().numpy()[known]
+def _far_target(data: Data, given: Mask) -> list[str]:
+    """Warn of a single target that is so far from all others that it is likely a mistake."""
+    values = data.y.double().numpy()[given]
     if len(values) < ENOUGH:
         return []
     with np.errstate(over="ignore"):
@@ -144,35 +152,35 @@ def _far_target(data: Data, known: Mask) -> list[str]:
     if not (second > 0 and first > FAR * second):
         return []
     place = int(np.argmax(distance))
-    node = node_ids(data)[np.flatnonzero(known)[place]]
+    node = node_ids(data)[np.flatnonzero(given)[place]]
     return [
         f"the target {values[place]:g} of node {quoted([node])} is over {FAR:,} times as far from "
-        f"the median as any other: it decides the scale of all of them; is it a typing error?"
+        f"the median as any other: it determines the scale of all of them; check it"
     ]
 
 
-def _missing_as_numbers(data: Data, known: Mask) -> list[str]:
+def _missing_as_numbers(data: Data, given: Mask) -> list[str]:
     """Warn of numbers such as -999 that stand for missing values."""
-    found = []
-    targets = data.y.double().numpy()[known]
+    codes = []
+    targets = data.y.double().numpy()[given]
     if (number := _sentinel(targets)) is not None:
-        found.append(("the target", number, int((targets == number).sum())))
+        codes.append(("the target", number, int((targets == number).sum())))
     if not is_sparse(data.x):
         names = data.get("feature_names") or [f"{i}" for i in range(data.x.shape[1])]
         for place in _extreme_columns(data.x):
             values = column(data.x, place).double().numpy()
             if (number := _sentinel(values)) is not None:
                 count = int((values == number).sum())
-                found.append((f"feature column {names[place]!r}", number, count))
+                codes.append((f"feature column {names[place]!r}", number, count))
     return [
-        f"{what} is {number:g} on {plural(count, 'node')} and far from that elsewhere, as where "
-        f"a file writes {number:g} for a missing value; leave such cells blank"
-        for what, number, count in found
+        f"{what} is {number:g} on {plural(count, 'node')} and far from that elsewhere, as if "
+        f"{number:g} stood for a missing value; leave such cells blank"
+        for what, number, count in codes
     ]
 
 
 def _extreme_columns(x: Tensor) -> list[int]:
-    """Return the columns whose smallest or largest number is written as missing values are."""
+    """Return the columns whose smallest or largest number looks like a missing value."""
     parts = [torch.aminmax(x[part], dim=0) for part in row_chunks(x.shape[0])]
     low = torch.stack([part.min for part in parts]).amin(dim=0).tolist()
     high = torch.stack([part.max for part in parts]).amax(dim=0).tolist()
@@ -181,7 +189,7 @@ def _extreme_columns(x: Tensor) -> list[int]:
 
 
 def _sentinel(values: Floats) -> float | None:
-    """Return the end of some numbers that is written as missing values are and lies far off.
+    """Return the minimum or maximum if it looks like a missing value and lies far off.
 
     Far off: further from the nearest other number than those are from each other.
     """
@@ -197,21 +205,21 @@ def _sentinel(values: Floats) -> float | None:
 
 
 def _codes(data: Data) -> list[str]:
-    """Warn of columns that are named as codes and taken as numbers."""
+    """Warn of columns that have names of codes and are used as numbers."""
     names = [str(name) for name in data.get("feature_names") or ()]
     if is_sparse(data.x) or len(names) != data.x.shape[1]:
         return []
-    found = []
+    codes = []
     for place, name in enumerate(names):
         if CODES.search(re.sub(r"[\s\-]+", "_", name.strip().lower())):
             values = column(data.x, place)
             if bool((values == values.round()).all()) and len(torch.unique(values)) > 2:
-                found.append(name)
-    if not found:
+                codes.append(name)
+    if not codes:
         return []
     return [
-        f"feature {'column' if len(found) == 1 else 'columns'} {quoted(found)}: codes are taken as "
-        f"numbers, as if a larger one were more; take them as categories with "
+        f"feature {'column' if len(codes) == 1 else 'columns'} {quoted(codes)}: codes are used as "
+        f"numbers, as if their order had a meaning; treat them as categories with "
         f"categorical=[...] (--categorical) or leave them out with ignore=[...] (--ignore)"
     ]
 
@@ -221,37 +229,41 @@ def _edge_features(data: Data) -> list[str]:
     if data.get("edge_attr") is None or data.get("edge_weight") is not None:
         return []
     return [
-        "edge_attr: features of edges are not used; a number from 0 up per edge that says how much "
-        "it counts is, as edge_weight"
+        "edge_attr: features of edges are not used; give one weight from 0 up per edge as "
+        "edge_weight"
     ]
 
 
-def informative_blanks(data: Data, known: Mask) -> list[str]:
-    """Warn of columns that are blank where the target is blank.
+def informative_blanks(data: Data, has_label: Mask) -> list[str]:
+    """Return a warning about columns that are blank where the target is blank.
 
-    Were blanks independent of labels, as many of the blank nodes would be labelled as of all. A
-    column is reported if that would be at least ten nodes and not one in twenty of them is.
+    Were blanks independent of labels, the share of labelled nodes would be the same among blank
+    nodes as among all. A column is reported if at least ten labelled nodes are expected among its
+    blank nodes and at most a twentieth of these are there.
 
     Args:
         data: a checked graph, with the ``coding`` of its table where it has one.
-        known: boolean, the labelled nodes.
+        has_label: boolean, (nodes,), the labelled nodes.
+
+    Returns:
+        One sentence, or none.
     """
     coding = data.get("coding")
     if coding is None or coding.missing != "impute":
         return []
     names = coding.feature_names
-    found = []
+    columns = []
     for coded in coding.columns:
         if coded.blank and len(names) == data.x.shape[1]:
             blank = column(data.x, names.index(coded.feature_names[-1])).numpy() > 0.5
-            expected = blank.sum() * known.mean()
-            if expected >= EXPECTED and (blank & known).sum() <= expected / 20:
-                found.append(f"{coded.name!r} ({int(blank.sum()):,})")
-    if not found:
+            expected = blank.sum() * has_label.mean()
+            if expected >= EXPECTED and (blank & has_label).sum() <= expected / 20:
+                columns.append(f"{coded.name!r} ({int(blank.sum()):,})")
+    if not columns:
         return []
     return [
-        f"{'column' if len(found) == 1 else 'columns'} {', '.join(found)}: blank on so many nodes, "
-        f"hardly any of which is labelled, so that the column tells who is unlabelled and nothing "
-        f"is learnt about such nodes; leave it out with ignore=[...] (--ignore), or fill it from "
-        f"another source"
+        f"{'column' if len(columns) == 1 else 'columns'} {', '.join(columns)}: blank on so many "
+        f"nodes, hardly any of which is labelled, so that the blanks show which nodes are "
+        f"unlabelled and nothing is learnt about them; leave it out with ignore=[...] "
+        f"(--ignore), or fill it from another source"
     ]

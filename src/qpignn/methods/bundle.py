@@ -248,14 +248,7 @@ def read_like(fit: Fit, nodes: Path, edges: Path | None, *, join: bool = False) 
     """
     roles, coding = _roles(fit), fit.model.coding_
     assert coding is not None
-    tables = read_tables(
-        nodes,
-        edges,
-        id=roles.id,
-        text=coding.category_columns,
-        edge_ends=roles.edge_ends,
-        **roles.files(),
-    )
+    tables = read_tables(nodes, edges, roles, text=coding.category_columns)
     shared = {name: roles.columns()[name] for name in ("edge_ends", "edge_weight", "directed")}
     shared |= {"id": tables.id, "match_ids": roles.match_ids}
     # new nodes need not carry the column to be predicted
@@ -277,8 +270,7 @@ def with_new_labels(fit: Fit, nodes: Path) -> Data:
         SplitError: if it has no target that the fit was not given.
     """
     roles = _roles(fit)
-    form = {name: getattr(roles, name) for name in ("encoding", "decimal", "thousands")}
-    opened, id = open_nodes(nodes, roles.id, sheet=roles.node_sheet, **form)
+    opened, id = open_nodes(nodes, roles.id, sheet=roles.node_sheet, **roles.text_format())
     table = opened.read()
     require_columns("node", table, [str(roles.target)])
     ids: pd.Index = pd.Index(table[id], tupleize_cols=False)
