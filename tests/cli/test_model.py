@@ -232,7 +232,7 @@ def test_named_edge_ends(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) 
     done = qpignn(*words, "--epochs", 2, "--edge-ends", "a,b", "--out", tmp_path / "m")
     assert "80 edges" in done.err
     done = qpignn(*words, "--out", tmp_path / "n")
-    assert (done.code, "has another value in every row" in done.err) == (2, True)
+    assert (done.code, "has a different value in every row" in done.err) == (2, True)
 
 
 def test_debug_shows_the_traceback(

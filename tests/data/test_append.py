@@ -105,7 +105,9 @@ def test_weights_go_along_and_repeated_edges_are_averaged(
     assert alone.edge_weight.tolist() == [2, 4]
     with pytest.raises(GraphError, match=r"edge_weight: expected a column.*got None"):
         join_frames(data, new, links, directed=True)
-    with pytest.raises(GraphError, match="edges that go one way only; pass directed=True"):
+    with pytest.raises(
+        GraphError, match="the graph has directed edges, got false; pass directed=True"
+    ):
         join_frames(data, new, links, edge_weight="d")
 
 

@@ -113,7 +113,7 @@ def test_another_table_is_filled_from_the_first() -> None:
 def test_unknown_categories_are_zeros_with_one_warning(towns: pd.DataFrame) -> None:
     coding = learn(towns.assign(kind=["x", "y", "x", "y"]))
     other = towns.assign(region=["west", "north", "west", "centre"], kind=["z", "x", "x", "y"])
-    with pytest.warns(QpignnWarning, match="fit did not know") as caught:
+    with pytest.warns(QpignnWarning, match="occurred in the fit, got new ones") as caught:
         rows = encode(coding, other)
     assert len(caught) == 1
     message = str(caught[0].message)
@@ -306,7 +306,7 @@ def test_a_malformed_description(values: Any) -> None:
 
 
 def test_its_text_is_short(towns: pd.DataFrame) -> None:
-    assert repr(learn(towns)) == "Coding(3 columns, 5 features)"
+    assert repr(learn(towns)) == "FeatureEncoder(3 columns, 5 features)"
 
 
 CELLS = st.one_of(

@@ -287,7 +287,7 @@ def test_another_table_is_coded_the_same_way(nodes: pd.DataFrame) -> None:
 def test_a_coding_stands_alone(nodes: pd.DataFrame, option: dict[str, Any]) -> None:
     coding = from_frames(nodes, None, target="flow").coding
     with pytest.raises(
-        GraphError, match=f"coding: expected it alone, .* got also '{next(iter(option))}'"
+        GraphError, match=f"coding: expected no other argument .* got also '{next(iter(option))}'"
     ):
         from_frames(nodes, None, target="flow", coding=coding, **option)
 

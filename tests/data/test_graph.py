@@ -92,7 +92,7 @@ BROKEN: list[tuple[dict[str, Any], str]] = [
     ),
     ({"node_id": ["a", "b"]}, "node_id: expected 4 ids, one per node, got 2"),
     ({"node_id": ["a", "b", "a", "c"]}, "each node id once, got repeated: 'a'"),
-    ({"feature_names": ["only one"]}, "expected 2 names, one a column of x, got 1"),
+    ({"feature_names": ["only one"]}, "expected 2 names, one per column of x, got 1"),
 ]
 
 

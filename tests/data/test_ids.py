@@ -47,7 +47,7 @@ def test_from_frames_row_numbers_are_no_ids() -> None:
     ) as e:
         from_frames(nodes, edges, target="t")
     assert "name it with id=... (--id on the command line)" in str(e.value)
-    assert str(e.value).endswith("those with another value in every row are 'station'")
+    assert str(e.value).endswith("those with a different value in every row are 'station'")
     kept = nodes[nodes["size"] > 1]  # a filtered table has integers for an index too
     with pytest.raises(GraphError, match="column of node ids"):
         from_frames(kept, None, target="t")
@@ -59,7 +59,7 @@ def test_from_frames_columns_with_the_edges_ids_are_named_first() -> None:
     with pytest.raises(GraphError, match=r"every row are 'station', 'row'$"):
         from_frames(nodes, edges, target="t")
     nodes["station"] = "s0"
-    with pytest.raises(GraphError, match="another value in every row; add a column of ids"):
+    with pytest.raises(GraphError, match="a different value in every row; add a column of ids"):
         from_frames(nodes.drop(columns=["row"]), edges, target="t")
 
 
@@ -125,7 +125,7 @@ def test_text_with_leading_zeros_is_not_an_integer() -> None:
 
 
 def test_ids_that_would_become_one_are_refused() -> None:
-    with pytest.raises(GraphError, match="stay different, got '1', '01', which become one"):
+    with pytest.raises(GraphError, match="stay different, got '1', '01', which become equal"):
         NodeIndex(pd.Index(["1", "01", "2"]), "number")
     with pytest.raises(UnknownNameError, match="unknown way to match ids 'fuzzy'"):
         NodeIndex(pd.Index(["1"]), "fuzzy")
@@ -199,7 +199,7 @@ def test_edge_table_whose_first_column_is_unique_per_row_is_refused(
     columns = {"nr": np.arange(20) ** 2 % 397, "a": [0] * 10 + [*edges["from"][10:]]}
     values = {"b": edges["to"], "km": [0.5] * 20}
     numbered = pd.DataFrame({**columns, **{name: values[name] for name in later}})
-    message = "'nr' has another value in every row, as a column of edge ids has: name"
+    message = "'nr' has a different value in every row, as a column of edge ids has: name"
     with pytest.raises(GraphError, match=message):
         from_frames(nodes, numbered, target="t")
     nodes.to_csv(tmp_path / "nodes.csv", index=False)
@@ -219,7 +219,7 @@ def test_edge_table_whose_first_column_is_unique_per_row_is_refused(
 def test_edge_table_whose_second_column_is_unique_per_row_is_refused() -> None:
     nodes, _ = ring(range(20))
     hub = pd.DataFrame({"a": [0] * 19, "b": range(1, 20), "km": [0.5] * 19})
-    with pytest.raises(GraphError, match="'b' has another value in every row"):
+    with pytest.raises(GraphError, match="'b' has a different value in every row"):
         from_frames(nodes, hub, target="t")
     assert from_frames(nodes, hub, target="t", edge_ends=("a", "b")).num_edges == 38
     with pytest.warns(QpignnWarning, match="the first two, 'a', 'b', are taken"):

@@ -56,8 +56,8 @@ def test_nodes_without_edges_are_counted() -> None:
     data = two_rings(alone=5)
     data.y[61:63] = NAN  # with every tenth of 65: 7 + 2 are to be predicted, 3 of them alone
     (sentence,) = told(data)
-    assert sentence.startswith("3 of 9 nodes to predict have no edges: their intervals rest on")
-    assert sentence.endswith("are all edges there?")
+    assert sentence.startswith("3 of 9 nodes to predict have no edges: their intervals depend on")
+    assert sentence.endswith("check that no edges are missing")
     data.y[60:] = 1.0  # alone, but known
     assert told(data) == []
 
@@ -98,7 +98,9 @@ def test_parts_are_not_looked_for_in_large_graphs(monkeypatch: pytest.MonkeyPatc
 def test_a_graph_without_edges_is_told_so_once() -> None:
     data = two_rings(edge_index=torch.empty((2, 0), dtype=torch.long))
     (sentence,) = told(data)
-    assert sentence.startswith("the graph has no edges: intervals rest on each node's own features")
+    assert sentence.startswith(
+        "the graph has no edges: intervals depend on each node's own features"
+    )
 
 
 def test_two_classes_and_row_numbers() -> None:
@@ -168,7 +170,11 @@ def table(*pairs: str, **more: list[float]) -> tuple[pd.DataFrame, pd.DataFrame]
         (["ab", "ab", "bc"], {}, "the edge table: 1 repeated edge merged; if"),
         (["ab", "ab", "ab", "ba"], {}, "2 repeated edges merged"),
         (["ab", "ab", "ba"], {"directed": True}, "1 repeated edge merged"),
-        (["ab", "cc"], {}, "the edge table: 1 self-loop left out; if they mean something, say it"),
+        (
+            ["ab", "cc"],
+            {},
+            "the edge table: 1 self-loop left out; if they carry information, add it",
+        ),
         (["ab", "cc", "cc", "aa", "ab"], {}, "3 self-loops left out and 1 repeated edge merged"),
         (["ab", "cc", "cc"], {"directed": True}, "2 self-loops left out;"),
     ],
@@ -269,7 +275,7 @@ def test_doubts_heavy_tails_are_no_typing_errors() -> None:
 def test_doubts_columns_named_as_codes_are_named(name: str) -> None:
     codes = np.random.default_rng(0).integers(100, 900, size=60).astype(float)
     (sentence,) = told(measured(**{name: codes}, size=NORMAL))
-    assert sentence.startswith(f"feature column {name!r}: codes are taken as numbers")
+    assert sentence.startswith(f"feature column {name!r}: codes are used as numbers")
 
 
 @pytest.mark.parametrize(

@@ -163,8 +163,8 @@ def _first_two(edges: pd.DataFrame) -> tuple[Any, Any]:
     if others and len(edges) > 1 and unique:
         raise GraphError(
             f"the edge table: expected columns called from and to or the like, got "
-            f"{quoted(edges.columns, 12)}; {quoted(unique[:1])} has another value in every row, as "
-            f"a column of edge ids has: {advice}"
+            f"{quoted(edges.columns, 12)}; {quoted(unique[:1])} has a different value in every "
+            f"row, as a column of edge ids has: {advice}"
         )
     warnings.warn(
         f"the edge table: no columns are called from and to or the like, so the first two, "
@@ -195,16 +195,15 @@ def end_positions(
     if named.hasnans:
         rows = np.flatnonzero(named.isna()) + before + 1
         raise GraphError(
-            f"edge column {end.name!r}: expected ids, got blanks in edge rows {quoted(rows)}; fill "
-            f"them or drop those rows"
+            f"edge column {end.name!r}: got blank ids in edge rows {quoted(rows)}; fill them or "
+            f"drop those rows"
         )
     positions = ids.positions(named)
     unknown = np.flatnonzero(positions < 0)
     if len(unknown):
         lacking = named[unknown].unique()
         raise GraphError(
-            f"edge column {end.name!r}: expected ids of nodes, got ids that {among} lacks: "
-            f"{quoted(lacking)}, first in edge row {before + int(unknown[0]) + 1}"
-            f"{ids.explain(lacking)}"
+            f"edge column {end.name!r} names nodes that {among} lacks: {quoted(lacking)}, first in "
+            f"edge row {before + int(unknown[0]) + 1}{ids.explain(lacking)}"
         )
     return positions

@@ -127,7 +127,7 @@ def _sheet(names: list[str], wanted: str | None, kind: str) -> str:
     if wanted is not None:
         if wanted not in names:
             raise ReadError(
-                f"expected a sheet {wanted!r}, got {quoted(names, 12)}; name one with {option}"
+                f"expected a sheet called {wanted!r}, got {quoted(names, 12)}; use {option}"
             )
         return wanted
     if not names:
@@ -145,7 +145,9 @@ def _sheet(names: list[str], wanted: str | None, kind: str) -> str:
 
 def _frame(rows: list[list[Any]], sheet: str) -> pd.DataFrame:
     if not rows:
-        raise ReadError(f"sheet {sheet!r}: expected a header row, got no cells; name another sheet")
+        raise ReadError(
+            f"sheet {sheet!r}: expected a header row with column names, got no cells; add one"
+        )
     width = max(len(row) for row in rows)
     if len(rows[0]) < width and sum(cell is not None for cell in rows[0]) <= 1:
         raise ReadError(

@@ -179,13 +179,17 @@ def _categorical(nodes: pd.DataFrame, columns: list[str], categorical: Sequence[
     require_columns("node", nodes, forced)
     others = [column for column in forced if column not in {*columns}]
     if others:
-        raise GraphError(f"categorical: expected features, got {quoted(others)}; leave them out")
+        raise GraphError(
+            f"categorical: expected feature columns, got {quoted(others)}; leave them out"
+        )
     return forced
 
 
 def _check_roles(taken: list[str], columns: list[str]) -> None:
     if len(set(taken)) < len(taken):
-        raise GraphError(f"expected one role per column, got {quoted(taken)}; name other columns")
+        raise GraphError(
+            f"expected a column of its own for every role, got {quoted(taken)}; name other columns"
+        )
     other_roles = [column for column in columns if column in taken]
     if other_roles or len(set(columns)) < len(columns):
         raise GraphError(
@@ -197,7 +201,7 @@ def _check_roles(taken: list[str], columns: list[str]) -> None:
 def _check_coding(coding: Any, given: list[str]) -> None:
     if not isinstance(coding, FeatureEncoder):
         raise GraphError(
-            f"coding: expected the encoder of an earlier graph, got {type(coding).__name__}; pass "
+            f"coding: expected the coding of an earlier graph, got {type(coding).__name__}; pass "
             f"graph.coding"
         )
     if given:

@@ -244,8 +244,7 @@ def _check_disjoint(data: Data) -> None:
             shared = int((data[first] & data[second]).sum())
             if shared:
                 raise GraphError(
-                    f"expected masks without common nodes, got {first} and {second} that share "
-                    f"{shared} nodes; make them with split_nodes(...)"
+                    f"{first} and {second} share {shared} nodes; make them with split_nodes(...)"
                 )
 
 

@@ -139,11 +139,11 @@ def check_ids(ids: pd.Index, nodes: int) -> None:
         GraphError: naming the ids or rows at fault.
     """
     if len(ids) != nodes:
-        raise GraphError(f"node_id: expected {nodes} ids, got {len(ids)}; give one per node")
+        raise GraphError(f"node_id: expected {nodes} ids, one per node, got {len(ids)}; correct it")
     if ids.hasnans:
         rows = np.flatnonzero(ids.isna()) + 1
         raise GraphError(
-            f"expected an id per node, got blank ids in rows {quoted(rows)}; fill them"
+            f"expected an id for every node, got blank ids in rows {quoted(rows)}; fill them"
         )
     if pd.api.types.is_object_dtype(ids):
         _check_hashable(ids)

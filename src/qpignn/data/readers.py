@@ -183,9 +183,7 @@ def _read_graphml(path: Path, id: str) -> GraphTables:
             f"{path}: expected GraphML, got broken XML: {error}; export the file again"
         ) from error
     except (nx.NetworkXException, *UNREADABLE) as error:
-        raise ReadError(
-            f"{path}: expected GraphML, got an invalid file: {error}; export it again"
-        ) from error
+        raise ReadError(f"{path}: cannot be read as GraphML: {error}; export it again") from error
     if not graph:
         raise ReadError(f"{path}: expected a graph with nodes, got none; is it the right file?")
     return _graphml_frames(graph, id)
@@ -211,7 +209,7 @@ def _declared_nodes(path: Path) -> Counter[str | None]:
     def refuse(*_: Any) -> NoReturn:
         raise ReadError(
             "expected GraphML without declarations, got a DOCTYPE, which could declare entities "
-            "that expand without limit; delete it from the file"
+            "that expand without end; delete it from the file"
         )
 
     def count(tag: str, attributes: dict[str, str]) -> None:
@@ -245,6 +243,6 @@ def _check_declared(counts: Counter[str | None], graph: nx.Graph) -> None:
     unknown = [name for name in graph if name not in counts]
     if unknown:
         raise ReadError(
-            f"expected edges between declared nodes, got ends that the file lacks: "
-            f"{quoted(unknown)}; add those nodes or drop those edges"
+            f"edges name nodes that the file lacks: {quoted(unknown)}; add those nodes or drop "
+            f"those edges"
         )

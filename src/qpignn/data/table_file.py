@@ -76,7 +76,7 @@ def named_errors(path: Path, encoding: str = "utf-8") -> Iterator[None]:
     except LookupError as error:
         if isinstance(error, KeyError | IndexError):  # what a description names is not there
             raise ReadError(
-                f"{path}: expected a table, got a file that lacks {error}; write it again"
+                f"{path}: cannot be read as a table: no {error}; save it again"
             ) from error
         raise ReadError(
             f"{path}: expected a supported encoding, got {error}; a common one is encoding='utf-8'"
@@ -96,6 +96,4 @@ def named_errors(path: Path, encoding: str = "utf-8") -> Iterator[None]:
         *(ValueError, TypeError, AttributeError),  # a damaged description of columns
         *(OSError, EOFError, zlib.error, pa.ArrowException),
     ) as error:
-        raise ReadError(
-            f"{path}: expected a table, got an invalid file: {error}; save it again"
-        ) from error
+        raise ReadError(f"{path}: cannot be read as a table: {error}; save it again") from error

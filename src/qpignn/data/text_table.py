@@ -315,9 +315,11 @@ def _ungrouped(column: pd.Series[Any], grouped: re.Pattern[str], thousands: str)
 def _check_names(columns: list[str]) -> None:
     again = sorted(name for name, count in Counter(columns).items() if count > 1)
     if again:
-        raise ReadError(f"expected each column once, got repeated: {quoted(again)}; rename them")
+        raise ReadError(
+            f"expected each column name once, got repeated: {quoted(again)}; rename them"
+        )
     if "" in columns:
         raise ReadError(
-            f"expected a name for every column, got none for column {columns.index('') + 1}; name "
-            f"it, or write the file without its row index (pandas: index=False)"
+            f"expected a name for every column, got none for column {columns.index('') + 1}; was "
+            f"the file written with its row index? Leave it out (pandas: index=False)"
         )
