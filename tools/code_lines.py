@@ -3,7 +3,7 @@
     python tools/code_lines.py [PATH ...]           # total, default src
     python tools/code_lines.py --files [PATH ...]   # and every file, longest first
 
-A line counts if a token of code begins or continues on it. Strings that stand alone as a statement
+Stubs (``.pyi``) count as well. A line counts if a token of code begins or continues on it. Strings that stand alone as a statement
 (docstrings, and those below attributes) do not count. Code is formatted by ruff, so that a count
 cannot be lowered by longer lines.
 """
@@ -55,7 +55,10 @@ def main() -> None:
     parser.add_argument("--files", action="store_true", help="list every file, longest first")
     asked = parser.parse_args()
     files = [
-        file for path in asked.paths for file in (path.rglob("*.py") if path.is_dir() else [path])
+        file
+        for path in asked.paths
+        for file in (path.rglob("*.py*") if path.is_dir() else [path])
+        if file.suffix in (".py", ".pyi")
     ]
     counts = {file: code_lines(file.read_text()) for file in files}
     if asked.files:
