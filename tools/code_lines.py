@@ -3,9 +3,9 @@
     python tools/code_lines.py [PATH ...]           # total, default src
     python tools/code_lines.py --files [PATH ...]   # and every file, longest first
 
-Stubs (``.pyi``) count as well. A line counts if a token of code begins or continues on it. Strings that stand alone as a statement
-(docstrings, and those below attributes) do not count. Code is formatted by ruff, so that a count
-cannot be lowered by longer lines.
+Stubs (``.pyi``) count as well. A line counts if a token of code begins or continues on it. Strings
+that stand alone as a statement (docstrings, and those below attributes) do not count. Code is
+formatted by ruff, so that a count cannot be lowered by longer lines.
 """
 
 from __future__ import annotations
