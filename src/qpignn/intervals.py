@@ -1,4 +1,4 @@
-"""The result everything talks to: a prediction and a closed interval for each node."""
+"""The result of every method: a prediction and a closed interval for each node."""
 
 from __future__ import annotations
 
@@ -21,12 +21,20 @@ SIDES = ("both", "lower", "upper")
 """Which bounds a result has: an interval, or one bound only."""
 FRAME_COLUMNS = ("prediction", "lower", "upper", "epistemic", "aleatoric")
 """Columns of a table of intervals beside the ids."""
-DIGITS = 7  # of a typical width that a text file keeps
-FEWEST_DIGITS = 4  # of the smallest width
+DIGITS = 7  # significant digits of a typical width in a text file
+FEWEST_DIGITS = 4  # significant digits of the smallest width
 
 
 def check_level(value: Any, name: str = "confidence_level") -> float:
-    """Return a level as a float strictly between 0 and 1, or raise."""
+    """Return a level as a float.
+
+    Args:
+        value: a number strictly between 0 and 1.
+        name: name of the setting, for the error message.
+
+    Raises:
+        SettingError: if it is no such number.
+    """
     is_number = isinstance(value, Real)
     level = float(value) if is_number and abs(value) < 1e9 else float("nan")
     if not 0.0 < level < 1.0:
@@ -39,7 +47,15 @@ def check_level(value: Any, name: str = "confidence_level") -> float:
 
 
 def check_levels(value: Any, name: str = "confidence_level") -> list[float]:
-    """Return one level or several as a rising list, or raise."""
+    """Return one level or several as an increasing list.
+
+    Args:
+        value: a number strictly between 0 and 1, or several of them.
+        name: name of the setting, for the error message.
+
+    Raises:
+        SettingError: if a value is no such number, or if there is none.
+    """
     if isinstance(value, Real | str) or value is None:
         return [check_level(value, name)]
     try:
@@ -52,17 +68,31 @@ def check_levels(value: Any, name: str = "confidence_level") -> list[float]:
 
 
 def covers(y: Any, lower: Any, upper: Any) -> Any:
-    """Whether each target lies in its closed interval: lower ≤ y ≤ upper (arrays or tensors)."""
+    """Return whether each target lies in its closed interval: lower ≤ y ≤ upper.
+
+    Args:
+        y: targets, an array or tensor.
+        lower: lower bounds, of the same type and shape.
+        upper: upper bounds, of the same type and shape.
+    """
     return (lower <= y) & (y <= upper)
 
 
 def as_values(name: str, values: Any) -> Floats:
-    """Return ``values`` (array, list, Series or tensor) as a float64 vector, one entry a node."""
+    """Return values as a float64 vector of shape (nodes,).
+
+    Args:
+        name: what the values are, for the error message.
+        values: an array, list, Series or tensor of numbers.
+
+    Raises:
+        ArrayError: if they are not numbers, or have more than one dimension.
+    """
     if hasattr(values, "detach"):  # a torch tensor, without importing torch for it
         values = values.detach().cpu().numpy()
     try:
         array = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:  # words, dates, rows of different lengths
+    except (TypeError, ValueError) as error:  # text, dates, rows of different lengths
         raise ArrayError(
             f"{name}: expected one number per node, got {brief(values)}; "
             f"give an array, a list, a Series or a tensor of numbers"
@@ -76,7 +106,14 @@ def as_values(name: str, values: Any) -> Floats:
 
 
 def as_ids(ids: Any) -> npt.NDArray[Any]:
-    """Return ids as a vector, one entry a node, whatever they are: tuples too stay one id each."""
+    """Return ids as a vector of shape (nodes,); a tuple stays one id.
+
+    Args:
+        ids: values of any type, one per node.
+
+    Raises:
+        ArrayError: if they are not a sequence.
+    """
     if hasattr(ids, "detach"):
         ids = ids.tolist()
     if isinstance(ids, np.ndarray) and ids.ndim == 1:
@@ -92,7 +129,7 @@ def as_ids(ids: Any) -> npt.NDArray[Any]:
 
 
 def _places(nodes: Any, length: int) -> npt.NDArray[Any]:
-    """Return a boolean mask or positions that choose among so many nodes, or raise."""
+    """Return a boolean mask or positions that select from ``length`` nodes, or raise."""
     try:
         places = np.asarray(nodes)
     except (TypeError, ValueError):  # lists of different lengths
@@ -113,26 +150,31 @@ def _places(nodes: Any, length: int) -> npt.NDArray[Any]:
 
 
 def _side(lower: Floats, upper: Floats) -> str:
-    """Return which bounds there are, from which of them are finite."""
+    """Return which bounds a result has: those that are finite on some node."""
     low, high = (bool(np.isfinite(bound).any()) for bound in (lower, upper))
     return "both" if low == high else "lower" if low else "upper"
 
 
 @dataclass(frozen=True)
 class Intervals:
-    """Prediction intervals in the target's own unit.
+    """Prediction intervals in the target's unit. All arrays have the shape (nodes,).
 
     Attributes:
-        prediction: point prediction per node.
-        lower, upper: closed bounds; infinite only where a method says so.
-        confidence_level: the coverage asked for.
-        node_id: the user's ids, in the same order; row numbers where none were given.
-        id_name: what the user calls them: the first column of :meth:`to_frame`.
-        epistemic: the part of each width that comes from the members' disagreement, which more
-            labels would shrink; None where a method has no members to compare.
+        prediction: point predictions.
+        lower: lower bounds; the intervals are closed.
+        upper: upper bounds. Bounds are infinite where a method cannot give a finite one.
+        confidence_level: the wanted coverage.
+        node_id: the user's ids, in the same order; row numbers if there are none.
+        id_name: the user's name for the ids: the first column of :meth:`to_frame`.
+        epistemic: the part of each width that comes from the disagreement of the ensemble's
+            members, which more labels would reduce; None for a method with a single member.
         side: ``both``, or ``lower`` or ``upper`` for a one-sided result. Its other bound is
             infinite, or the limit of the target (``y_min``, ``y_max``). By default a result is
             one-sided if one of its bounds is infinite on every node and the other is not.
+
+    Raises:
+        ArrayError: if lengths differ, a value is NaN, or a lower bound is above its upper bound.
+        SettingError: if the confidence level is not strictly between 0 and 1.
     """
 
     prediction: Floats
@@ -177,8 +219,8 @@ class Intervals:
             raise ArrayError(f"expected lower ≤ upper, got the reverse on {crossed} nodes")
         object.__setattr__(self, "confidence_level", check_level(confidence_level))
         object.__setattr__(self, "node_id", ids)
-        found = _side(arrays["lower"], arrays["upper"]) if side is None else side
-        object.__setattr__(self, "side", check_choice("side", found, SIDES))
+        side = _side(arrays["lower"], arrays["upper"]) if side is None else side
+        object.__setattr__(self, "side", check_choice("side", side, SIDES))
         object.__setattr__(self, "id_name", "id" if id_name in FRAME_COLUMNS else id_name)
 
     def __len__(self) -> int:
@@ -203,11 +245,18 @@ class Intervals:
 
     @property
     def aleatoric(self) -> Floats | None:
-        """The rest of each width: the noise that would stay however many labels there were."""
+        """The rest of each width: the noise that more labels would not reduce."""
         return None if self.epistemic is None else self.width - self.epistemic
 
     def covers(self, y: Any) -> npt.NDArray[np.bool_]:
-        """Whether each target lies in its closed interval."""
+        """Return whether each target lies in its closed interval, shape (nodes,).
+
+        Args:
+            y: targets, shape (nodes,).
+
+        Raises:
+            ArrayError: if there is not exactly one target per node.
+        """
         targets = as_values("y", y)
         if len(targets) != len(self):
             raise ArrayError(f"y: expected {len(self)} targets, got {len(targets)}")
@@ -217,7 +266,11 @@ class Intervals:
         return inside
 
     def select(self, nodes: Any) -> Intervals:
-        """Return the intervals of some nodes: a boolean mask, positions or a slice."""
+        """Return the intervals of some nodes.
+
+        Args:
+            nodes: a boolean mask, positions or a slice.
+        """
         chosen = nodes if isinstance(nodes, slice) else _places(nodes, len(self))
         columns = (self.prediction[chosen], self.lower[chosen], self.upper[chosen])
         part = None if self.epistemic is None else self.epistemic[chosen]
@@ -231,12 +284,12 @@ class Intervals:
         )
 
     def plot(self, y: Any = None, *, axes: Any = None, title: str = "") -> Any:
-        """Draw the intervals, or the bounds of a one-sided result, by rising prediction.
+        """Draw the intervals, or the bounds of a one-sided result, in the order of predictions.
 
         Args:
-            y: the targets, one per node, where they are known: dots inside, crosses outside.
+            y: targets, shape (nodes,), if they are known: drawn as dots inside, crosses outside.
             axes: matplotlib axes to draw into; by default a new figure.
-            title: of the new figure; by default the level and, with targets, the coverage.
+            title: title of the new figure; by default the level and, with targets, the coverage.
 
         Returns:
             The figure, which a notebook displays and ``savefig`` writes to a file; or ``axes``.
@@ -256,15 +309,19 @@ class Intervals:
         """Show the first nodes as a table in a notebook."""
         rest = f"<p>and {len(self) - 10:,} more</p>" if len(self) > 10 else ""
         first = self.select(slice(10)).to_frame()
-        if self.bound is not None:  # the other bound says nothing
+        if self.bound is not None:  # the other bound carries no information
             first = first.drop(columns="lower" if self.side == "upper" else "upper")
         table = first.to_html(index=False, float_format="{:.4g}".format)
         return f"<p>{escape(repr(self))}</p>{table}{rest}"
 
     def to_frame(self, *, parts: bool = False) -> pd.DataFrame:
-        """Return a table with the columns id (or what the user calls it), prediction, lower, upper.
+        """Return a table with the columns ``id_name``, prediction, lower and upper.
 
-        ``parts`` adds ``epistemic`` and ``aleatoric``, which add up to the width.
+        Args:
+            parts: whether to add ``epistemic`` and ``aleatoric``, whose sum is the width.
+
+        Raises:
+            SettingError: if ``parts`` is set and the result has no epistemic part.
         """
         import pandas as pd
 
@@ -286,17 +343,18 @@ class Intervals:
 
 
 def rounded_frame(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return a table of intervals without the noise digits of binary numbers, for text files.
+    """Return a table of intervals rounded for text files.
 
-    All numbers are rounded to one number of decimals, which keeps seven digits of a typical width
-    and four of the smallest. Rounding is monotone, so lower ≤ prediction ≤ upper still holds.
+    All numbers are rounded to the same number of decimals, which keeps seven significant digits of
+    a typical width and four of the smallest. Rounding is monotone, so lower ≤ prediction ≤ upper
+    still holds.
 
     Args:
-        frame: as :meth:`Intervals.to_frame` makes it, maybe with the bounds of several levels.
+        frame: a table from :meth:`Intervals.to_frame`; it may have the bounds of several levels.
     """
     names = [name for name in frame.columns[1:] if name not in ("epistemic", "aleatoric")]
     numbers = frame[names].to_numpy(dtype=np.float64)
-    finite = np.where(np.isfinite(numbers), numbers, np.nan)  # a prediction always is
+    finite = np.where(np.isfinite(numbers), numbers, np.nan)  # predictions are always finite
     widths = np.nanmax(finite, axis=1) - np.nanmin(finite, axis=1)
     widths = widths[widths > 0]
     if not len(widths):

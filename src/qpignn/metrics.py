@@ -1,8 +1,9 @@
-"""How good intervals are: pure functions over (y, lower, upper), one number each.
+"""Metrics of prediction intervals: pure functions of (y, lower, upper) that return one number.
 
-Definitions are those of the paper's appendix on evaluation metrics. Inputs may be arrays, lists,
-Series or tensors of one dimension and one length; anything else raises instead of broadcasting
-(a silent (N,) against (N, 1) would average over N×N pairs).
+The definitions are those of the paper's appendix on evaluation metrics. Inputs are arrays, lists,
+Series or tensors of shape (nodes,) and of equal length. Anything else raises
+:class:`~qpignn.errors.ArrayError` instead of broadcasting: (N,) against (N, 1) would silently
+average over N × N values.
 """
 
 from __future__ import annotations
@@ -36,24 +37,54 @@ def _aligned(**columns: Any) -> tuple[Floats, ...]:
 
 
 def picp(y: Any, lower: Any, upper: Any) -> float:
-    """Prediction interval coverage probability: the share of targets inside their interval."""
+    """Return the prediction interval coverage probability: the share of targets inside.
+
+    PICP = 1/n · Σᵢ 1[lowerᵢ ≤ yᵢ ≤ upperᵢ]
+
+    Args:
+        y: targets, shape (nodes,).
+        lower: lower bounds, shape (nodes,).
+        upper: upper bounds, shape (nodes,).
+    """
     y, lower, upper = _aligned(y=y, lower=lower, upper=upper)
     return float(covers(y, lower, upper).mean())
 
 
 def coverage_gap(y: Any, lower: Any, upper: Any, *, confidence_level: float) -> float:
-    """Attained minus wanted coverage: negative where intervals promise too much."""
+    """Return PICP − confidence level: negative where intervals cover too little.
+
+    Args:
+        y: targets, shape (nodes,).
+        lower: lower bounds, shape (nodes,).
+        upper: upper bounds, shape (nodes,).
+        confidence_level: the wanted coverage.
+    """
     return picp(y, lower, upper) - check_level(confidence_level)
 
 
 def mpiw(y: Any, lower: Any, upper: Any) -> float:
-    """Mean prediction interval width."""
+    """Return the mean prediction interval width: MPIW = 1/n · Σᵢ (upperᵢ − lowerᵢ).
+
+    Args:
+        y: targets, shape (nodes,).
+        lower: lower bounds, shape (nodes,).
+        upper: upper bounds, shape (nodes,).
+    """
     y, lower, upper = _aligned(y=y, lower=lower, upper=upper)
     return float((upper - lower).mean())
 
 
 def nmpiw(y: Any, lower: Any, upper: Any) -> float:
-    """Mean width divided by the range of the evaluated targets."""
+    """Return the normalised mean width: NMPIW = MPIW / (max y − min y).
+
+    Args:
+        y: targets, shape (nodes,).
+        lower: lower bounds, shape (nodes,).
+        upper: upper bounds, shape (nodes,).
+
+    Raises:
+        ArrayError: if all targets are equal.
+    """
     y, lower, upper = _aligned(y=y, lower=lower, upper=upper)
     span = y.max() - y.min()
     if span == 0:
@@ -62,13 +93,27 @@ def nmpiw(y: Any, lower: Any, upper: Any) -> float:
 
 
 def mpe(y: Any, lower: Any, upper: Any) -> float:
-    """Mean prediction error: mean distance from the middle of the interval to the target."""
+    """Return the mean prediction error: MPE = 1/n · Σᵢ |(lowerᵢ + upperᵢ)/2 − yᵢ|.
+
+    Args:
+        y: targets, shape (nodes,).
+        lower: lower bounds, shape (nodes,).
+        upper: upper bounds, shape (nodes,).
+    """
     y, lower, upper = _aligned(y=y, lower=lower, upper=upper)
     return float(np.abs((lower + upper) / 2 - y).mean())
 
 
 def sharpness(y: Any, lower: Any, upper: Any) -> float:
-    """Mean squared width: like ``mpiw``, but one very wide interval weighs more."""
+    """Return the mean squared width: 1/n · Σᵢ (upperᵢ − lowerᵢ)².
+
+    Like :func:`mpiw`, but a single very wide interval has more weight.
+
+    Args:
+        y: targets, shape (nodes,).
+        lower: lower bounds, shape (nodes,).
+        upper: upper bounds, shape (nodes,).
+    """
     y, lower, upper = _aligned(y=y, lower=lower, upper=upper)
     return float(((upper - lower) ** 2).mean())
 
@@ -76,10 +121,19 @@ def sharpness(y: Any, lower: Any, upper: Any) -> float:
 def winkler_score(
     y: Any, lower: Any, upper: Any, *, confidence_level: float, per_unit: float | None = None
 ) -> float:
-    """Width plus 2/α per unit missed: a proper score, smallest for the true quantiles.
+    """Return the mean Winkler (interval) score, a proper score: lower is better.
 
-    ``per_unit`` is another price of a unit missed, such as 1, which makes
-    the score improper.
+    1/n · Σᵢ [upperᵢ − lowerᵢ + 2/α · (lowerᵢ − yᵢ)⁺ + 2/α · (yᵢ − upperᵢ)⁺], α = 1 − level
+
+    Its expectation is smallest for the α/2 and 1 − α/2 quantiles.
+
+    Args:
+        y: targets, shape (nodes,).
+        lower: lower bounds, shape (nodes,).
+        upper: upper bounds, shape (nodes,).
+        confidence_level: the wanted coverage, 1 − α.
+        per_unit: penalty per unit of distance, in place of 2/α. Any other value gives a score that
+            is not proper.
     """
     alpha = 1 - check_level(confidence_level)
     price = 2 / alpha if per_unit is None else per_unit
@@ -89,21 +143,37 @@ def winkler_score(
 
 
 def miss_rate(y: Any, lower: Any, upper: Any) -> float:
-    """Return the share of targets outside their interval or beyond their bound: 1 − PICP."""
+    """Return the share of targets outside their interval or beyond their bound: 1 − PICP.
+
+    Args:
+        y: targets, shape (nodes,).
+        lower: lower bounds, shape (nodes,).
+        upper: upper bounds, shape (nodes,).
+    """
     return 1 - picp(y, lower, upper)
 
 
 def mae(y: Any, prediction: Any) -> float:
-    """Return the mean absolute error of point predictions."""
+    """Return the mean absolute error of point predictions: 1/n · Σᵢ |yᵢ − ŷᵢ|.
+
+    Args:
+        y: targets, shape (nodes,).
+        prediction: point predictions ŷ, shape (nodes,).
+    """
     y, prediction = _aligned(y=y, prediction=prediction)
     return float(np.abs(y - prediction).mean())
 
 
 def rmse(y: Any, prediction: Any) -> float:
-    """Return the root mean squared error of point predictions."""
+    """Return the root mean squared error of point predictions: √(1/n · Σᵢ (yᵢ − ŷᵢ)²).
+
+    Args:
+        y: targets, shape (nodes,).
+        prediction: point predictions ŷ, shape (nodes,).
+    """
     y, prediction = _aligned(y=y, prediction=prediction)
     error = np.abs(y - prediction)
-    size = error.max()  # squares of 1e200 would overflow
+    size = error.max()  # divided by, because squares of 1e200 would overflow
     return float(size * np.sqrt(((error / size) ** 2).mean())) if size > 0 else 0.0
 
 
@@ -116,27 +186,45 @@ def cwc(
     gamma: float = 1.0,
     eta: float = 10.0,
 ) -> float:
-    """Coverage width-based criterion: NMPIW · (1 + γ·exp(−η·(PICP − wanted coverage)))."""
+    """Return the coverage width-based criterion: NMPIW · (1 + γ·exp(−η·(PICP − level))).
+
+    Args:
+        y: targets, shape (nodes,).
+        lower: lower bounds, shape (nodes,).
+        upper: upper bounds, shape (nodes,).
+        confidence_level: the wanted coverage.
+        gamma: weight γ of the coverage penalty.
+        eta: steepness η of the coverage penalty.
+    """
     gap = coverage_gap(y, lower, upper, confidence_level=confidence_level)
     return nmpiw(y, lower, upper) * float(1 + gamma * np.exp(-eta * gap))
 
 
 def summary(intervals: Intervals, y: Any, *, y_given: Any) -> dict[str, float | None]:
-    """Return all metrics of a result, in the units an experiment reports.
+    """Return all metrics of a result, in the units that experiments report.
 
-    ``mpiw``, ``mpe`` and ``winkler`` are in multiples of the range of ``y_given``, the targets the
-    method was given, and ``sharpness`` in its square; ``nmpiw`` and ``cwc`` use the range of the
-    evaluated targets (None where those do not vary); ``mpiw_raw`` is in the target's own unit;
-    ``winkler_one`` counts a unit missed once. ``mae`` and ``rmse`` are
-    the errors of the point prediction, in the target's own unit.
+    ``mpiw``, ``mpe`` and ``winkler`` are in multiples of the range of ``y_given``, and
+    ``sharpness`` in its square. ``nmpiw`` and ``cwc`` use the range of the evaluated targets.
+    ``mpiw_raw`` is in the target's unit. ``winkler_one`` is the score of the published code, with a
+    penalty of 1 per unit. ``mae`` and ``rmse`` are errors of the point prediction, in the target's
+    unit.
 
-    A one-sided result (``intervals.side``) has figures of its own: ``mean_bound`` and ``pinball``,
-    the pinball loss of the bound as a quantile (τ = level for an upper bound, 1 − level for a
-    lower one), both in the target's own unit, and ``miss_rate``, which should be 1 − level.
+    A one-sided result (``intervals.side``) has three other metrics: ``mean_bound`` and ``pinball``
+    (the pinball loss of the bound as a quantile, τ = level for an upper bound and 1 − level for a
+    lower one), both in the target's unit, and ``miss_rate``, which should be 1 − level.
 
-    Figures that do not exist for a result are None: widths and scores of widths for a one-sided
-    result, its own three figures for any other, ``mpe`` where an interval is infinite and so has
-    no middle, and figures of bounds where a one-sided result lacks the bound on some node.
+    A metric that is not defined for a result is None: metrics of widths for a one-sided result, the
+    three others for a two-sided one, ``nmpiw`` and ``cwc`` if all evaluated targets are equal,
+    ``mpe`` if an interval is infinite and so has no midpoint, and ``mean_bound`` and ``pinball`` if
+    the bound is infinite on some node.
+
+    Args:
+        intervals: the result.
+        y: targets of its nodes, shape (nodes,).
+        y_given: targets that the method was given, shape (given nodes,).
+
+    Raises:
+        ArrayError: if all given targets are equal.
     """
     (given,) = _aligned(y_given=y_given)
     unit = given.max() - given.min()
@@ -151,7 +239,7 @@ def summary(intervals: Intervals, y: Any, *, y_given: Any) -> dict[str, float | 
 def _width_figures(
     intervals: Intervals, raw: tuple[Floats, ...], unit: float
 ) -> dict[str, float | None]:
-    """Return the figures of widths, which a one-sided result has none of."""
+    """Return the metrics of widths; all are None for a one-sided result."""
     if intervals.side != "both":
         return dict.fromkeys(WIDTH_FIGURES)
     scaled = tuple(column / unit for column in raw)
@@ -170,7 +258,7 @@ def _width_figures(
 
 
 def _bound_figures(intervals: Intervals, raw: tuple[Floats, ...]) -> dict[str, float | None]:
-    """Return the figures of a one-sided result."""
+    """Return the metrics of a one-sided result."""
     bound, level = intervals.bound, intervals.confidence_level
     if bound is None:
         return dict.fromkeys(BOUND_FIGURES)
@@ -184,7 +272,15 @@ def _bound_figures(intervals: Intervals, raw: tuple[Floats, ...]) -> dict[str, f
 
 
 def pinball_loss(y: Any, quantile: Any, *, tau: float) -> float:
-    """Mean pinball loss of predicted ``tau``-quantiles."""
+    """Return the mean pinball loss of predicted quantiles q.
+
+    1/n · Σᵢ max(τ·(yᵢ − qᵢ), (τ − 1)·(yᵢ − qᵢ))
+
+    Args:
+        y: targets, shape (nodes,).
+        quantile: predicted quantiles q, shape (nodes,).
+        tau: level τ of the quantiles, between 0 and 1.
+    """
     tau = check_level(tau, "tau")
     y, quantile = _aligned(y=y, quantile=quantile)
     above = y - quantile

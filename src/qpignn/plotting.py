@@ -1,4 +1,4 @@
-"""The picture of intervals or one-sided bounds: one mark per node, by rising prediction."""
+"""Plots of intervals or one-sided bounds: one mark per node, in the order of predictions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 if TYPE_CHECKING:
     from qpignn.intervals import Intervals
 
-BAND, INSIDE, MISSED = "#9ecae1", "#08306b", "#d95f02"  # apart in lightness as well as in hue
+BAND, INSIDE, MISSED = "#9ecae1", "#08306b", "#d95f02"  # differ in lightness and in hue
 PREDICTED, BOUND = "#5a9bd4", "#3182bd"
 WITHIN = {"both": "inside", "upper": "below", "lower": "above"}
 """Where targets should lie: within the interval, or on one side of the bound."""
@@ -28,12 +28,15 @@ class Picture(Figure):
 
 
 def band_figure(intervals: Intervals, y: Any = None, title: str = "") -> Picture:
-    """Draw intervals, or one-sided bounds, by rising prediction.
+    """Draw intervals, or one-sided bounds, in the order of predictions.
 
     Args:
-        intervals: what to draw.
-        y: the targets, one per node, where they are known.
-        title: by default the level and, with targets, the share of targets inside.
+        intervals: the result to draw.
+        y: targets, shape (nodes,), if they are known.
+        title: title; by default the level and, with targets, the share of targets inside.
+
+    Returns:
+        The figure.
     """
     figure = Picture(figsize=(9, 4.5), layout="constrained")
     FigureCanvasAgg(figure)
@@ -50,16 +53,22 @@ def band_figure(intervals: Intervals, y: Any = None, title: str = "") -> Picture
     handles, labels = axes.get_legend_handles_labels()
     if hit is not None:
         labels[-1] += f" ({int((~hit).sum())} of {len(hit)})"
-    place = "lower right" if side == "lower" else "upper left"  # where nothing is drawn
+    place = "lower right" if side == "lower" else "upper left"  # the empty corner
     axes.legend(handles, labels, loc=place, frameon=False)
     return figure
 
 
 def draw_band(axes: Any, intervals: Intervals, y: Any = None, *, size: float = 1.0) -> Any:
-    """Draw intervals or one-sided bounds into axes, by rising prediction.
+    """Draw intervals or one-sided bounds into axes, in the order of predictions.
 
     Intervals are bars. A bound is a mark, with a line to the side on which targets should lie.
-    Missed targets are marked by shape as well as by colour.
+    Missed targets differ from the others in shape and in colour.
+
+    Args:
+        axes: matplotlib axes.
+        intervals: the result to draw.
+        y: targets, shape (nodes,), if they are known.
+        size: scale of marks and lines.
 
     Returns:
         Which targets are inside, in the order drawn; None without targets.
@@ -93,15 +102,15 @@ def draw_band(axes: Any, intervals: Intervals, y: Any = None, *, size: float = 1
 
 
 def _drawn_ends(shown: Intervals, y: Any) -> tuple[Any, Any]:
-    """Return bounds that can be drawn: one that is infinite ends a little beyond all that is."""
+    """Return finite bounds: infinite ones end slightly beyond all finite values."""
     every = [shown.lower, shown.upper, shown.prediction, *([] if y is None else [np.asarray(y)])]
     seen = np.concatenate(every)
     seen = seen[np.isfinite(seen)]
     low, high = (seen.min(), seen.max()) if len(seen) else (0.0, 0.0)
-    room = 0.05 * (high - low) or 1.0
-    return np.maximum(shown.lower, low - room), np.minimum(shown.upper, high + room)
+    margin = 0.05 * (high - low) or 1.0
+    return np.maximum(shown.lower, low - margin), np.minimum(shown.upper, high + margin)
 
 
 def _line_width(nodes: int) -> float:
-    """Bars that touch but do not overlap in a nine-inch picture."""
+    """Return the width of bars that touch but do not overlap in a nine-inch figure."""
     return float(np.clip(580 / max(nodes, 1), 0.4, 6))

@@ -26,7 +26,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from qpignn.cli.errors import told
+from qpignn.cli.errors import describe_error
 from qpignn.errors import RankError
 from qpignn.experiments.store import Store
 
@@ -492,8 +492,8 @@ def test_main_small_address_space_ends_with_one_sentence(here: Path, kilobytes: 
     ],
 )
 def test_told_library_that_does_not_fit_is_no_bug(error: Exception) -> None:
-    message, code = told(error)
+    message, code = describe_error(error)
     assert code == 2
     assert "raise the limit (ulimit -v)" in message
-    assert told(ImportError("cannot import name 'x'"))[1] == 1
-    assert told(OSError(errno.ENOMEM, "Cannot allocate memory"))[1] == 2
+    assert describe_error(ImportError("cannot import name 'x'"))[1] == 1
+    assert describe_error(OSError(errno.ENOMEM, "Cannot allocate memory"))[1] == 2

@@ -17,7 +17,7 @@ import torch
 from faults.forks import exit_code
 from faults.served import CONTENT, Served
 from qpignn import QpiGNN, example_tables, from_frames
-from qpignn.cli.errors import told
+from qpignn.cli.errors import describe_error
 from qpignn.data.mapped import open_graph
 from qpignn.data.mapped_arrays import KINDS
 from qpignn.data.sources.files import fetch, find
@@ -98,7 +98,7 @@ def call_place(
         try:
             work()
         except Exception as error:
-            message, code = told(error)
+            message, code = describe_error(error)
             os.write(2, f"{message}\n".encode())
             return code
         return 0

@@ -1,4 +1,4 @@
-"""The command line: thin. Each command parses, calls the library, prints."""
+"""The command line: each command parses its options, calls the library and prints."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from qpignn.cli import (
     report,
 )
 from qpignn.cli.errors import MISTAKE, debugging, guarded
-from qpignn.cli.output import paragraphs, printable, speaks
+from qpignn.cli.output import is_main_process, paragraphs, printable
 from qpignn.errors import QpignnWarning
 
 UsageError: Any = typer.BadParameter.__base__
-"""What typer raises over wrong words of a command; the class has no public name there."""
+"""What typer raises for wrong arguments; the class has no public name there."""
 
 app = typer.Typer(
     name="qpignn",
@@ -52,10 +52,10 @@ for command in (
     app.command()(command)
 app.add_typer(paper.app)
 for commands in (app, paper.app):
-    for known in commands.registered_commands:
-        assert known.callback is not None
-        known.help = paragraphs(known.callback.__doc__ or "")
-        known.callback = guarded(known.callback)
+    for registered in commands.registered_commands:
+        assert registered.callback is not None
+        registered.help = paragraphs(registered.callback.__doc__ or "")
+        registered.callback = guarded(registered.callback)
 
 
 def _version(wanted: bool) -> None:
@@ -70,7 +70,7 @@ def _options(
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", help="Show the traceback of an error; may stand anywhere.")
+        bool, typer.Option("--debug", help="Show the traceback of an error; allowed anywhere.")
     ] = False,
 ) -> None:
     """Calibrated prediction intervals for graphs."""
@@ -78,12 +78,12 @@ def _options(
 
 
 def _warning_printer() -> Callable[..., None]:
-    """Return a printer of our own warnings, each once and in one line; it ignores libraries'."""
+    """Return a function that prints qpignn's warnings once, in one line, and ignores others."""
     printed = set()
 
     def show(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
         text = str(message)
-        if issubclass(category, QpignnWarning) and speaks() and text not in printed:
+        if issubclass(category, QpignnWarning) and is_main_process() and text not in printed:
             printed.add(text)
             typer.secho(f"warning: {printable(text)}", fg="yellow", err=True)
 
@@ -91,22 +91,22 @@ def _warning_printer() -> Callable[..., None]:
 
 
 def main() -> None:
-    """Run the command line; :mod:`qpignn.cli.errors` says how it ends."""
-    words = sys.argv[1:]
-    if "--debug" in words:  # an option of all commands: it may stand behind their names too
-        words = ["--debug", *(word for word in words if word != "--debug")]
+    """Run the command line; :mod:`qpignn.cli.errors` lists the exit codes."""
+    arguments = sys.argv[1:]
+    if "--debug" in arguments:  # an option of all commands, also allowed after their names
+        arguments = ["--debug", *(argument for argument in arguments if argument != "--debug")]
     with warnings.catch_warnings():
-        warnings.simplefilter("always", QpignnWarning)  # whatever PYTHONWARNINGS asks for
+        warnings.simplefilter("always", QpignnWarning)  # whatever PYTHONWARNINGS is
         warnings.showwarning = _warning_printer()
         try:
-            code = copy_context().run(app, args=words, standalone_mode=False)
+            code = copy_context().run(app, args=arguments, standalone_mode=False)
         except UsageError as error:
             code = _refuse(error)
     sys.exit(code or 0)
 
 
 def _refuse(error: Any) -> int:
-    """Say in one line what is wrong with a command's words; without any, show the help."""
+    """Print in one line what is wrong with the arguments; without any, show the help."""
     message = error.format_message()
     if not message:  # no command was named: typer has printed the help
         return MISTAKE

@@ -18,7 +18,7 @@ from qpignn.cli.output import (
     Settings,
     check_output,
     names,
-    number,
+    parse_number,
     print_json,
     say,
     settings_of,
@@ -140,7 +140,7 @@ def compare(
 def _levels(confidence: str) -> list[float]:
     from qpignn.intervals import check_level
 
-    return [check_level(number(word), "--confidence") for word in names(confidence)]
+    return [check_level(parse_number(word), "--confidence") for word in names(confidence)]
 
 
 def _check_sources(

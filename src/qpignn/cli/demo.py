@@ -1,4 +1,4 @@
-"""``qpignn demo``: the main job on built-in data, in under a minute."""
+"""``qpignn demo``: the whole workflow on built-in data, in under a minute."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def demo(
     out: Annotated[Path, typer.Option(help="Folder for the results.", metavar="DIR")] = Path(
         "demo-output"
     ),
-    seed: Annotated[int, typer.Option(help="Decides split and initial weights.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the split and the initial weights.")] = 0,
     as_json: Json = False,
 ) -> None:
-    """From two tables to intervals and a report, on made-up data that every machine has.
+    """Go from two tables to intervals and a report, on synthetic data that needs no download.
 
-    The tables are written too, to try other commands on.
+    The tables are written too, so that you can try other commands on them.
 
     Example: qpignn demo --out demo-output
     """
@@ -47,8 +47,8 @@ def demo(
     data = split_nodes(from_frames(stations, roads, target="pollution"), seed=seed)
     test = test_nodes(data)
     say(
-        f"data: {len(stations)} made-up measuring stations, {len(roads):,} roads; pollution is "
-        f"blank at {int(data.y.isnan().sum())}, and {int(test.sum())} more are held out as a check"
+        f"data: {len(stations)} synthetic measuring stations, {len(roads):,} roads; pollution is "
+        f"blank at {int(data.y.isnan().sum())}, and {int(test.sum())} more are held out for testing"
     )
     model = QpiGNN([0.5, 0.8, 0.9], seed=seed, verbose=True)
     model.fit(data, on_interrupt="raise")

@@ -1,7 +1,7 @@
-"""How a command ends: one line and an exit code, whatever happens in it.
+"""Error handling of commands: every error ends with one line on stderr and an exit code.
 
-0 is done, 2 the user's mistake or machine (a message of ours, a full disk, too little memory), 1 a
-bug of ours, 130 Ctrl-C, 141 a reader that wants no more. Tracebacks are for ``--debug``.
+0: success. 2: invalid input, or a full disk or too little memory. 1: a bug in qpignn. 130: Ctrl-C.
+141: the reader of a pipe has closed it. ``--debug`` shows tracebacks.
 """
 
 from __future__ import annotations
@@ -17,48 +17,56 @@ from typing import Any
 
 import typer
 
-from qpignn.cli.output import printable, speaks
+from qpignn.cli.output import is_main_process, printable
 from qpignn.errors import QpignnError, RankError
 from qpignn.io.files import DISK_FULL
 from qpignn.runtime.interrupts import raise_pending_interrupt, recorded_interrupts
 from qpignn.runtime.memory import free_memory
 
 MISTAKE, BUG, INTERRUPTED, PIPE = 2, 1, 130, 141
-LITTLE = 1 << 28  # bytes: less does not hold the largest library
+LITTLE = 1 << 28  # bytes: too few to load the largest library
 debugging: ContextVar[bool] = ContextVar("debugging", default=False)
-"""Whether tracebacks are shown."""
+"""Whether to show tracebacks."""
 
 
 def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """Let a command end as told above."""
+    """Return a command that turns every error into a message and an exit code.
+
+    Args:
+        command: the command.
+    """
 
     @wraps(command)
-    def run(*words: Any, **options: Any) -> None:
+    def run(*arguments: Any, **options: Any) -> None:
         try:
             with recorded_interrupts():
-                command(*words, **options)
-                sys.stdout.flush()  # here, where a reader that has gone away is still noticed
+                command(*arguments, **options)
+                sys.stdout.flush()  # here, where a closed pipe still raises
                 raise_pending_interrupt()
         except (typer.Exit, SystemExit):
             raise
         except BrokenPipeError:
-            _be_silent()
+            _discard_output()
             raise typer.Exit(PIPE) from None
         except (Exception, KeyboardInterrupt) as error:
             if debugging.get() or os.environ.get("QPIGNN_DEBUG"):
                 traceback.print_exception(error)
-            message, code = told(error)
+            message, code = describe_error(error)
             if code == INTERRUPTED:
-                _forget_interrupt()
-            if code != INTERRUPTED or speaks():
+                _clear_interrupt()
+            if code != INTERRUPTED or is_main_process():
                 typer.secho(printable(message), fg="red", err=True)
             raise typer.Exit(code) from None
 
     return run
 
 
-def told(error: BaseException) -> tuple[str, int]:
-    """Return the line and the exit code that an error ends with."""
+def describe_error(error: BaseException) -> tuple[str, int]:
+    """Return the message and the exit code of an error.
+
+    Args:
+        error: what a command raised.
+    """
     if isinstance(error, KeyboardInterrupt):
         return f"interrupted{f': {error}' if str(error) else ''}", INTERRUPTED
     if isinstance(error, RankError):
@@ -69,7 +77,7 @@ def told(error: BaseException) -> tuple[str, int]:
             f"the limit (ulimit -v)"
         ), MISTAKE
     if isinstance(error, QpignnError | OSError):  # a full disk, a read-only folder: not a bug
-        return f"error: {_full(error) or error}", MISTAKE
+        return f"error: {_disk_full(error) or error}", MISTAKE
     if _no_memory(error):
         return (
             f"error: expected enough memory, got none left ({_line(error)}); end other programs, "
@@ -81,20 +89,20 @@ def told(error: BaseException) -> tuple[str, int]:
     ), BUG
 
 
-def _full(error: BaseException) -> str | None:
-    """Say what to do about a full disk where no error of ours does: behind standard output."""
+def _disk_full(error: BaseException) -> str | None:
+    """Return a message for a full disk that no ``QpignnError`` reports: behind standard output."""
     if isinstance(error, QpignnError) or getattr(error, "errno", None) not in DISK_FULL:
         return None
     return (
-        f"expected room for what is written, got {_line(error)}; free some room on the disk, or "
-        f"write elsewhere"
+        f"expected enough disk space for the output, got {_line(error)}; free some space, or "
+        f"write to another disk"
     )
 
 
 def _limited_address_space(error: BaseException) -> bool:
     """Return whether a library could not be loaded into the address space.
 
-    The loader says so; CPython raises a ``SystemError`` where a module could not even do that.
+    The dynamic loader reports it; CPython may raise a ``SystemError`` or ``ImportError`` instead.
     """
     if "failed to map segment" in str(error):
         return True
@@ -102,31 +110,31 @@ def _limited_address_space(error: BaseException) -> bool:
 
 
 def _no_memory(error: BaseException) -> bool:
-    """Whether Python, NumPy or torch found no memory; torch has no error of its own for the CPU."""
+    """Return whether an allocation failed; torch has no exception class for it on the CPU."""
     if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
         return True
-    known = type(error).__name__ == "OutOfMemoryError"
-    return known or "can't allocate memory" in str(error)
+    by_name = type(error).__name__ == "OutOfMemoryError"
+    return by_name or "can't allocate memory" in str(error)
 
 
 def _line(error: BaseException) -> str:
-    """Return an error's kind and words in one line."""
-    words = " ".join(str(error).split())
-    return f"{type(error).__name__}: {words}" if words else type(error).__name__
+    """Return an error's class and message in one line."""
+    message = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message}" if message else type(error).__name__
 
 
-def _forget_interrupt() -> None:
-    """Let the process end with our exit code, not by SIGINT.
+def _clear_interrupt() -> None:
+    """Make the process end with our exit code, not by SIGINT.
 
-    CPython remembers a KeyboardInterrupt that left ``exec`` of a string, as imports of libraries
-    use it, even after it was caught, and then ``python -m`` ends by the signal; the next ``exec``
-    clears that.
+    CPython records a KeyboardInterrupt that was raised inside ``exec`` of a string, which imports
+    of libraries use, even after it was caught; ``python -m`` then ends by the signal. The next
+    ``exec`` clears the record.
     """
     exec("")
 
 
-def _be_silent() -> None:
-    """Let nothing be written to a reader that has gone away, not even when Python ends."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
+def _discard_output() -> None:
+    """Redirect output to the null device, so that nothing is written to a closed pipe at exit."""
+    null = os.open(os.devnull, os.O_WRONLY)
     for stream in (sys.stdout, sys.stderr):
-        os.dup2(nowhere, stream.fileno())
+        os.dup2(null, stream.fileno())

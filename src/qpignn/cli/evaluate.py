@@ -1,4 +1,4 @@
-"""``qpignn evaluate``: how good a fitted model's intervals are on nodes it was not given."""
+"""``qpignn evaluate``: metrics of a fitted model's intervals on nodes not used for training."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from qpignn.methods.bundle import Fit
 
-NODES_HELP = "A node table with targets that became known since the fit; by default those held out."
+NODES_HELP = "Node table with targets that became known after the fit; default: the held-out nodes."
 EDGES_HELP = "Its edge table, for another graph; without it the nodes are those of the fit."
 
 
@@ -29,16 +29,20 @@ def evaluate(
     method: SavedMethod = None,
     as_json: Json = False,
 ) -> None:
-    """Judge a fitted model on the labelled nodes held out from its fit, or on new labels.
+    """Evaluate a fitted model on the labelled nodes held out from its fit, or on new labels.
 
-    With --nodes alone, the table needs the id and the target of nodes of the fit's graph. With
-    --nodes and --edges it is a graph of its own, with the columns of the fit. Nodes whose targets
-    were given to the fit are never judged.
+    With --nodes alone, the table needs the ids and targets of nodes of the fit's graph. With
+    --nodes and --edges it is another graph, with the columns of the fit. Nodes whose targets were
+    given to the fit are never evaluated.
 
     Example: qpignn evaluate model --json
+
+    Raises:
+        SettingError: if --edges is given without --nodes.
+        ModelFileError: if no nodes were held out.
     """
     if nodes is None and edges is not None:
-        raise SettingError("--edges goes with --nodes: another graph needs both its tables")
+        raise SettingError("--edges needs --nodes: another graph needs both tables")
     from qpignn.data.graph import given_nodes, test_nodes
     from qpignn.methods.bundle import load_fit
     from qpignn.methods.catalog import saved_class
@@ -47,32 +51,32 @@ def evaluate(
     with saved_class(method):
         fit = load_fit(folder)
     data = fit.data if nodes is None else _labelled_since(fit, nodes, edges)
-    judged = test_nodes(data)
-    if not bool(judged.any()):
+    evaluated = test_nodes(data)
+    if not bool(evaluated.any()):
         raise ModelFileError(
-            f"{folder}: expected held-out nodes to judge on, got none; fit with "
+            f"{folder}: expected held-out nodes to evaluate, got none; fit with "
             f"--test-fraction 0.2, mark test nodes in the split column, or give new labels with "
             f"--nodes"
         )
-    intervals = fit.model.predict_interval(data, judged.numpy(), confidence_level=confidence)
+    intervals = fit.model.predict_interval(data, evaluated.numpy(), confidence_level=confidence)
     given = fit.data.y[given_nodes(fit.data)]
     figures = {
         "confidence_level": intervals.confidence_level,
         "n_test": len(intervals),
-        **summary(intervals, data.y[judged], y_given=given),
+        **summary(intervals, data.y[evaluated], y_given=given),
     }
     if as_json:
         print_json(figures)
         return
-    who = "held-out nodes" if nodes is None else "nodes labelled since the fit"
+    which = "held-out nodes" if nodes is None else "nodes labelled after the fit"
     print_metrics(
-        f"{len(intervals):,} {who}, wanted coverage {intervals.confidence_level:g}", figures
+        f"{len(intervals):,} {which}, wanted coverage {intervals.confidence_level:g}", figures
     )
     print_findings(fit.model.diagnose(data, confidence_level=confidence).findings)
 
 
 def _labelled_since(fit: Fit, nodes: Path, edges: Path | None) -> Data:
-    """Return a graph whose test nodes are those labelled in a table and not given to the fit."""
+    """Return a graph whose test nodes are labelled in a table and were not given to the fit."""
     import torch
 
     from qpignn.data.graph import given_nodes, labelled, node_ids
@@ -84,10 +88,10 @@ def _labelled_since(fit: Fit, nodes: Path, edges: Path | None) -> Data:
     data = read_like(fit, nodes, edges)
     import pandas as pd
 
-    known: pd.Index = pd.Index(node_ids(fit.data), tupleize_cols=False)
-    place = torch.from_numpy(NodeIndex(known).positions(node_ids(data)))
-    given = torch.zeros(len(place), dtype=torch.bool)
-    given[place >= 0] = given_nodes(fit.data)[place[place >= 0]]
+    ids: pd.Index = pd.Index(node_ids(fit.data), tupleize_cols=False)
+    positions = torch.from_numpy(NodeIndex(ids).positions(node_ids(data)))
+    given = torch.zeros(len(positions), dtype=torch.bool)
+    given[positions >= 0] = given_nodes(fit.data)[positions[positions >= 0]]
     data.test_mask = labelled(data) & ~given
     data.train_mask = labelled(data) & given
     if not bool(data.test_mask.any()):

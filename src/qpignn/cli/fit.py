@@ -1,4 +1,4 @@
-"""``qpignn fit``: from a data set or files to a fitted model in a folder."""
+"""``qpignn fit``: fit a method on a data set or on files and save it in a folder."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from qpignn.cli.output import (
     Json,
     Settings,
     check_output,
+    is_main_process,
     names,
-    number,
+    parse_number,
     print_json,
     say,
     settings_of,
-    speaks,
 )
 from qpignn.data.column_roles import ColumnRoles
 from qpignn.errors import SettingError, WriteError, check_choice, quoted
@@ -34,67 +34,73 @@ if TYPE_CHECKING:
     from qpignn.methods.base import IntervalMethod
     from qpignn.methods.bundle import Origin
 
-GRAPH_HELP = "A graph written by 'qpignn convert', in place of tables; it stays where it is."
-FRACTION_HELP = "Share of labelled nodes held out for 'evaluate' and 'report' (0.2); 0 for none."
-RESUME_HELP = "Continue a fit that was killed or interrupted, if --out holds one of this command."
-CHECKPOINT = "checkpoint"  # folder in --out, while a fit is unfinished
+GRAPH_HELP = "A graph written by 'qpignn convert', in place of tables; it is not copied."
+FRACTION_HELP = "Share of labelled nodes held out for testing; default 0.2, 0 for none."
+RESUME_HELP = "Continue the killed or interrupted fit of the same command in --out."
+CHECKPOINT = "checkpoint"  # folder in --out while a fit is unfinished
 
 
 @takes_tables()
 def fit(
     out: Annotated[Path, typer.Option(help="Folder for the fitted model.", metavar="DIR")],
-    dataset: Annotated[str | None, typer.Option(help="A data set by name.")] = None,
+    dataset: Annotated[str | None, typer.Option(help="Name of a data set.")] = None,
     nodes: Annotated[Path | None, typer.Option(help=NODES_HELP)] = None,
     edges: Annotated[Path | None, typer.Option(help=EDGES_HELP)] = None,
     graph: Annotated[Path | None, typer.Option(help=GRAPH_HELP, metavar="DIR")] = None,
     *,
     roles: ColumnRoles,
-    confidence: Annotated[str, typer.Option(help="Wanted coverage, or several by commas.")] = "0.9",
-    method: Annotated[str, typer.Option(help="Method by name, or mine.py:Class.")] = "qpignn",
+    confidence: Annotated[
+        str, typer.Option(help="Wanted coverage; several separated by commas.")
+    ] = "0.9",
+    method: Annotated[str, typer.Option(help="Name of the method, or mine.py:Class.")] = "qpignn",
     side: Annotated[
-        str | None, typer.Option(help="both, or only a lower or an upper bound.")
+        str | None, typer.Option(help="both, lower or upper: which bounds to predict.")
     ] = None,
-    y_min: Annotated[float | None, typer.Option(help="The target is never below this.")] = None,
-    y_max: Annotated[float | None, typer.Option(help="The target is never above this.")] = None,
+    y_min: Annotated[float | None, typer.Option(help="Lower limit of the target.")] = None,
+    y_max: Annotated[float | None, typer.Option(help="Upper limit of the target.")] = None,
     test_fraction: Annotated[float | None, typer.Option(help=FRACTION_HELP)] = None,
     lambda_width: Annotated[
         str | None, typer.Option(help="Width penalty: auto, tuned or a number.")
     ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Training epochs, at most.")] = None,
+    epochs: Annotated[int | None, typer.Option(help="Largest number of training epochs.")] = None,
     more: Settings = None,
-    seed: Annotated[int, typer.Option(help="Decides split and initial weights.")] = 0,
+    seed: Annotated[int, typer.Option(help="Seed of the split and the initial weights.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help=RESUME_HELP)] = False,
     checkpoint_every: Annotated[
         float, typer.Option(help="Seconds between checkpoints.", min=0)
     ] = 10.0,
     as_json: Json = False,
 ) -> None:
-    """Fit a method on a data set or on your own files, and keep it in a folder.
+    """Fit a method on a data set or on your own files, and save it in a folder.
 
-    Columns of the node table without another role are features: numbers as they are, text as
-    categories. By default bounds keep the sign of the targets; --set y_min=null lifts that. Further
-    settings of the method: --set target_transform=log1p, --set hidden=64; see help(qpignn.QpiGNN).
+    Columns of the node table without another role are features: numbers are used unchanged, text
+    becomes categories. By default bounds keep the sign of the targets; --set y_min=null removes
+    this limit. Further settings of the method: --set target_transform=log1p, --set hidden=64; see
+    help(qpignn.QpiGNN).
 
-    A fit that was killed is not lost: the same command with --resume goes on where it was and ends
-    with the same model. So does one that Ctrl-C interrupted (exit code 130); until then its partly
-    trained model can be used, with a warning at every use. It does not replace a finished model
-    that --out already holds.
+    If a fit is killed, the same command with --resume continues it and gives the same model. After
+    Ctrl-C (exit code 130) the partly trained model can be used, with a warning at every use, or
+    continued with --resume. It does not replace a finished model in --out.
 
-    A graph larger than memory is converted once (qpignn convert) and then fitted with --graph.
+    To fit a graph larger than memory, convert it once (qpignn convert) and use --graph.
 
     Example: qpignn fit --nodes nodes.csv --edges edges.csv --target flow --out model
+
+    Raises:
+        SettingError: if options exclude each other, or no labelled node is left to learn from.
+        KeyboardInterrupt: after an interrupted fit has been saved.
     """
     from qpignn.intervals import check_levels
 
     check_output(out, folder=True)
-    levels = check_levels([number(word) for word in names(confidence)], "--confidence")
+    levels = check_levels([parse_number(text) for text in names(confidence)], "--confidence")
     check_method(method)
     settings = settings_of(
         more, epochs=epochs, lambda_width=lambda_width, side=side, y_min=y_min, y_max=y_max
     )
     _check_source(dataset, nodes, edges, graph, roles)
     share = _test_fraction(test_fraction, roles.split)
-    # all that takes time to import comes from here on
+    # slow imports only after the options have been checked
     from qpignn.data.graph import given_nodes, test_nodes
     from qpignn.data.mapped import describe_graph
     from qpignn.data.settings import hide_targets
@@ -103,38 +109,38 @@ def fit(
 
     given_split = roles.split if graph is None else _split_of(graph)
     share = _test_fraction(test_fraction, given_split)
-    model = _method(method, levels, {"seed": seed, "verbose": speaks(), **settings})
+    model = _method(method, levels, {"seed": seed, "verbose": is_main_process(), **settings})
     data, tables, origin = _graph(dataset, nodes, edges, graph, roles)
-    found = asdict(summarize_graph(data)) if graph is None else describe_graph(graph).counts()
-    _tell_read(found, data, tables)
+    counts = asdict(summarize_graph(data)) if graph is None else describe_graph(graph).counts()
+    _print_counts(counts, data, tables)
     data = _split(data, share, given_split, seed)
-    given, judged = given_nodes(data), test_nodes(data)
+    given, test = given_nodes(data), test_nodes(data)
     if not bool(given.any()):
         raise SettingError(f"--split {given_split}: expected labelled train nodes, got none")
-    say(f"split: {int(given.sum()):,} nodes to learn from, {int(judged.sum()):,} held out")
-    kept = out / CHECKPOINT
-    with _told_to_resume(kept):
-        _fit_kept(model, hide_targets(data, given), kept, checkpoint_every, resume=resume)
-    if not speaks():
+    say(f"split: {int(given.sum()):,} nodes to learn from, {int(test.sum()):,} held out")
+    checkpoint = out / CHECKPOINT
+    with _mention_resume(checkpoint):
+        _fit_kept(model, hide_targets(data, given), checkpoint, checkpoint_every, resume=resume)
+    if not is_main_process():
         return
     table = None if tables is None else tables.nodes
     interrupted = model.history_.interrupted
     saves = not (interrupted and has_finished_fit(out, model))
     if saves:
-        with _told_to_resume(kept):
+        with _mention_resume(checkpoint):
             save_fit(out, Fit(model, data, table, origin))
     if not interrupted:
-        _clear(kept)
+        _clear(checkpoint)
     decided = _decided(model)
     report: dict[str, Any] = {
         "folder": str(out),
         "saved": saves,
-        "read": found,
+        "read": counts,
         "decided": decided,
-        "nodes": found["nodes"],
-        "labelled": found["labelled"],
+        "nodes": counts["nodes"],
+        "labelled": counts["labelled"],
         "given": int(given.sum()),
-        "test": int(judged.sum()),
+        "test": int(test.sum()),
         "epochs": len(model.history_),
         "stopped": model.history_.stopped,
     }
@@ -164,7 +170,7 @@ def _check_source(
     graph: Path | None,
     roles: ColumnRoles,
 ) -> None:
-    """Raise for sources that exclude each other, and for files and columns that are not there."""
+    """Raise if sources exclude each other, or files or columns do not exist."""
     if [dataset, nodes, graph].count(None) != 2:
         raise SettingError(
             "expected either --dataset NAME or --nodes FILE or --graph DIR, got several or none"
@@ -175,8 +181,8 @@ def _check_source(
     given = [*["edges"] * (edges is not None), *roles.given()]
     if given:
         raise SettingError(
-            f"expected no roles of columns with --{'graph' if dataset is None else 'dataset'}, got "
-            f"{quoted(given)}; they go with --nodes"
+            f"expected no column options with --{'graph' if dataset is None else 'dataset'}, got "
+            f"{quoted(given)}; use them with --nodes"
         )
     if dataset is not None:
         check_choice("data set", dataset, DATASETS)
@@ -184,7 +190,7 @@ def _check_source(
 
 def _test_fraction(wanted: float | None, split: str | None) -> float:
     if split is not None and wanted is not None:
-        raise SettingError("--test-fraction and --split exclude each other: who is test is given")
+        raise SettingError("--test-fraction and --split exclude each other: both choose test nodes")
     share = 0.2 if wanted is None else wanted
     if not 0 <= share < 1:
         raise SettingError(f"--test-fraction: expected a share from 0 to below 1, got {share:g}")
@@ -192,7 +198,7 @@ def _test_fraction(wanted: float | None, split: str | None) -> float:
 
 
 def _method(name: str, levels: list[float], settings: dict[str, Any]) -> IntervalMethod:
-    """Make the method; levels below the wanted ones are kept too where they cost nothing."""
+    """Return the method; levels below the wanted ones are added where they cost nothing."""
     from qpignn.methods.catalog import make_method
 
     wanted = levels[0] if len(levels) == 1 else levels
@@ -202,7 +208,7 @@ def _method(name: str, levels: list[float], settings: dict[str, Any]) -> Interva
 
 
 def _split_of(graph: Path) -> str | None:
-    """Return what says who is held out in a converted graph, if something does."""
+    """Return the name of the mask that splits a converted graph, if it has one."""
     from qpignn.data.graph import MASKS
     from qpignn.data.mapped import describe_graph
 
@@ -224,7 +230,7 @@ def _graph(
     from qpignn.methods.bundle import Origin
 
     if graph is not None:
-        return open_graph(graph, verbose=speaks()), None, Origin.of_mapped(graph)
+        return open_graph(graph, verbose=is_main_process()), None, Origin.of_mapped(graph)
     if dataset is not None:
         return load_dataset(dataset), None, Origin(dataset, None)
     assert nodes is not None
@@ -243,7 +249,7 @@ def _split(data: Data, share: float, column: str | None, seed: int) -> Data:
 def _fit_kept(
     model: IntervalMethod, data: Data, folder: Path, every: float, *, resume: bool
 ) -> None:
-    """Fit, keeping checkpoints in a folder; go on with those it holds, or remove them first."""
+    """Fit with checkpoints in a folder; continue from those it holds, or remove them first."""
     from qpignn.runtime import distributed
     from qpignn.training.checkpoint import (
         checkpoints,
@@ -253,23 +259,24 @@ def _fit_kept(
     )
 
     if resume and not has_checkpoints(folder):
-        say(f"nothing to resume in {folder}: starting anew")
-    if not resume and speaks() and clear_checkpoints(folder):
+        say(f"nothing to resume in {folder}: starting from the beginning")
+    if not resume and is_main_process() and clear_checkpoints(folder):
         say(
-            f"an unfinished fit was in {folder}: starting anew (--resume would have gone on with "
-            f"it)"
+            f"removed the unfinished fit in {folder}: starting from the beginning (--resume would "
+            f"have continued it)"
         )
     with distributed.process_group():
-        distributed.barrier()  # nobody reads what the first is still taking away
+        distributed.barrier()  # wait until rank 0 has removed old checkpoints
         if distributed.world_size() > 1:
             distributed.exit_on_sigterm()
             say(f"fitting on {distributed.world_size()} ranks")
-        with checkpoints(folder, fit_key(model, data), every, writes=speaks(), notify=say):
+        writes = is_main_process()
+        with checkpoints(folder, fit_key(model, data), every, writes=writes, notify=say):
             model.fit(data)
 
 
 def _clear(folder: Path) -> None:
-    """Remove checkpoints that nobody needs any more; the fit is saved, so it has not failed."""
+    """Remove checkpoints after the fit was saved; a failure is only a warning."""
     from qpignn.training.checkpoint import clear_checkpoints
 
     try:
@@ -279,8 +286,8 @@ def _clear(folder: Path) -> None:
 
 
 @contextmanager
-def _told_to_resume(folder: Path) -> Iterator[None]:
-    """Say, where Ctrl-C ends the command, how to go on with what was kept."""
+def _mention_resume(folder: Path) -> Iterator[None]:
+    """Add to a KeyboardInterrupt how to continue from the checkpoints in a folder."""
     from qpignn.training.checkpoint import has_checkpoints
 
     try:
@@ -288,25 +295,25 @@ def _told_to_resume(folder: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         if not has_checkpoints(folder):
             raise
-        raise KeyboardInterrupt("the same command with --resume goes on") from None
+        raise KeyboardInterrupt("the same command with --resume continues the fit") from None
 
 
-def _tell_read(found: dict[str, Any], data: Data, tables: GraphTables | None) -> None:
-    kind = "directed edges" if found["directed"] else "edges"
+def _print_counts(counts: dict[str, Any], data: Data, tables: GraphTables | None) -> None:
+    kind = "directed edges" if counts["directed"] else "edges"
     more = ""
-    if "components" in found:  # not counted where the graph stays on disk
-        more = f"; isolated nodes: {found['isolated']:,}, "
-        more += f"connected components: {found['components']:,}"
+    if "components" in counts:  # not counted for a graph that stays on disk
+        more = f"; isolated nodes: {counts['isolated']:,}, "
+        more += f"connected components: {counts['components']:,}"
     say(
-        f"read: {found['nodes']:,} nodes ({found['labelled']:,} labelled), {found['edges']:,} "
-        f"{kind}, {found['features']:,} features{_sparse(data.x)}{more}"
+        f"read: {counts['nodes']:,} nodes ({counts['labelled']:,} labelled), {counts['edges']:,} "
+        f"{kind}, {counts['features']:,} features{_sparse(data.x)}{more}"
     )
-    for line in [*_written(tables), *_coded(data)]:
+    for line in [*_detected(tables), *_encoded(data)]:
         say(f"  {line}")
 
 
 def _sparse(x: Tensor) -> str:
-    """Say how full a sparse matrix of features is; nothing of a dense one."""
+    """Return the share of non-zeros of a sparse feature matrix as text; empty for a dense one."""
     from qpignn.data.matrix import is_sparse, stored_values
 
     if not is_sparse(x):
@@ -315,8 +322,8 @@ def _sparse(x: Tensor) -> str:
     return f" (sparse: {100 * filled:.2g} % are not zero)"
 
 
-def _written(tables: GraphTables | None) -> list[str]:
-    """Say what was recognised in the files without being asked for."""
+def _detected(tables: GraphTables | None) -> list[str]:
+    """Return one line per property of the files that was detected, not given."""
     if tables is None:
         return []
     lines = [f"ids: column {tables.id}"] if tables.id != "id" else []
@@ -326,8 +333,8 @@ def _written(tables: GraphTables | None) -> list[str]:
     return lines
 
 
-def _coded(data: Data) -> list[str]:
-    """Say what became of columns that are not plain numbers."""
+def _encoded(data: Data) -> list[str]:
+    """Return one line per column that is not plain numbers: how it was encoded."""
     coding = data.get("coding")
     if coding is None:
         return []
@@ -337,24 +344,24 @@ def _coded(data: Data) -> list[str]:
             lines.append(f"{column.name}: {len(column.categories)} categories, one column each")
         if column.blank:
             filled = "" if column.fill is None else f" filled with the median {column.fill:g} and"
-            lines.append(f"{column.name}: blanks{filled} marked in a column of their own")
+            lines.append(f"{column.name}: missing values{filled} marked in an extra column")
     return lines
 
 
 def _decided(model: IntervalMethod) -> dict[str, Any]:
-    """Return what the fit settled by itself."""
+    """Return the settings that the fit chose automatically."""
     inner: Any = getattr(model, "method_", model)
     settings = inner.fitted_.settings
     scaler = getattr(inner, "y_scaler_", None)
-    found: dict[str, Any] = {"levels": ", ".join(f"{100 * level:g} %" for level in model.levels_)}
+    chosen: dict[str, Any] = {"levels": ", ".join(f"{100 * level:g} %" for level in model.levels_)}
     if "scaling" in settings:
-        found["scaling"] = settings["scaling"]
+        chosen["scaling"] = settings["scaling"]
     if scaler is not None:
-        found["target transform"] = scaler.name
+        chosen["target transform"] = scaler.name
     for name in ("y_min", "y_max"):
         limit = getattr(inner, f"{name}_", None)
         if settings.get(name) == "auto" and limit is not None:
-            found[name] = f"{limit:g}"
+            chosen[name] = f"{limit:g}"
     if settings.get("lambda_width") == "tuned":
-        found["lambda"] = f"{inner.lambda_width_:.4g}"
-    return found
+        chosen["lambda"] = f"{inner.lambda_width_:.4g}"
+    return chosen

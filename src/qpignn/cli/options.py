@@ -1,7 +1,7 @@
-"""Options that several commands share: what the columns of a user's tables are, and model settings.
+"""Options that several commands share: roles of table columns, and names of methods.
 
-A command that reads tables has one parameter, ``roles``; :func:`takes_tables` gives it an option
-for every field of :class:`qpignn.data.column_roles.ColumnRoles` in that place.
+A command that reads tables has one parameter, ``roles``; :func:`takes_tables` replaces it by one
+option per field of :class:`qpignn.data.column_roles.ColumnRoles`.
 """
 
 from __future__ import annotations
@@ -35,40 +35,44 @@ ROLE_OPTIONS: dict[str, Any] = {
         Text, typer.Option(help="Id column of the node table; default id, node_id or node.")
     ],
     "features": Annotated[
-        Text, typer.Option(help="Feature columns, by commas; default all that are left.")
+        Text, typer.Option(help="Feature columns, separated by commas; default: all others.")
     ],
-    "ignore": Annotated[Text, typer.Option(help="Columns that are no features, by commas.")],
+    "ignore": Annotated[Text, typer.Option(help="Columns to ignore, separated by commas.")],
     "categorical": Annotated[
-        Text, typer.Option(help="Feature columns of codes: categories, not numbers.")
+        Text, typer.Option(help="Feature columns to treat as categories, such as codes.")
     ],
     "missing": Annotated[
-        str, typer.Option(help="Blank features: error, or impute (median and an indicator).")
+        str,
+        typer.Option(help="Missing feature values: error, or impute (median and an indicator)."),
     ],
     "edge_ends": Annotated[
         Text, typer.Option(help="The edge table's two id columns, such as from,to.")
     ],
     "edge_weight": Annotated[Text, typer.Option(help="Weight column of the edge table.")],
     "node_weight": Annotated[Text, typer.Option(help="Weight column of the node table.")],
-    "split": Annotated[Text, typer.Option(help="Column saying train, validation, test.")],
+    "split": Annotated[Text, typer.Option(help="Column with train, validation or test.")],
     "coordinates": Annotated[
-        Text, typer.Option(help="Two columns to draw the report's map by (lon,lat).")
+        Text, typer.Option(help="Two columns for the map of the report (lon,lat).")
     ],
-    "directed": Annotated[bool, typer.Option("--directed", help="Edges count one way only.")],
+    "directed": Annotated[
+        bool,
+        typer.Option("--directed", help="Edges are directed: from the first id to the second."),
+    ],
     "match_ids": Annotated[
         str,
-        typer.Option(help="How edges' ids find nodes: exact, number (007 = 7) or caseless."),
+        typer.Option(
+            help="How to match ids of edges to nodes: exact, number (007 = 7) or caseless."
+        ),
     ],
     "encoding": Annotated[str, typer.Option(help="Encoding of text files.")],
     "decimal": Annotated[
-        str, typer.Option(help="Decimal sign of text files: . or , (auto looks at each file).")
+        str, typer.Option(help="Decimal separator of text files: . or , (auto: detected per file).")
     ],
-    "thousands": Annotated[
-        Text, typer.Option(help="Sign between groups of three digits in text files.")
-    ],
-    "node_sheet": Annotated[Text, typer.Option(help="Sheet of nodes in an Excel workbook.")],
-    "edge_sheet": Annotated[Text, typer.Option(help="Sheet of edges in an Excel workbook.")],
+    "thousands": Annotated[Text, typer.Option(help="Thousands separator of text files.")],
+    "node_sheet": Annotated[Text, typer.Option(help="Sheet with the nodes in an Excel workbook.")],
+    "edge_sheet": Annotated[Text, typer.Option(help="Sheet with the edges in an Excel workbook.")],
 }
-"""The option of each field of TableRoles."""
+"""The option of each field of ColumnRoles."""
 DEFAULTS = {field.name: field.default for field in fields(ColumnRoles)}
 
 
@@ -76,10 +80,10 @@ Command = Callable[..., None]
 
 
 def takes_tables(*, without: tuple[str, ...] = ()) -> Callable[[Command], Command]:
-    """Give a command the options of its parameter ``roles``, in its place.
+    """Return a decorator that replaces a command's parameter ``roles`` by options.
 
     Args:
-        without: roles it has no options for.
+        without: roles that get no option.
     """
     options = {role: option for role, option in ROLE_OPTIONS.items() if role not in without}
     return lambda command: _with_options(command, options)
@@ -109,39 +113,45 @@ def _with_options(command: Command, options: dict[str, Any]) -> Command:
 
 
 def _roles(given: dict[str, Any]) -> ColumnRoles:
-    """Return the options as roles: words with commas become several names."""
+    """Return the options as roles; text with commas becomes several names."""
     kinds = {field.name: str(field.type) for field in fields(ColumnRoles)}
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         name: (DEFAULTS[name] if value is None else tuple(names(value)))
         if kinds[name].startswith("tuple")
         else value
         for name, value in given.items()
     }
-    return ColumnRoles(**found)
+    return ColumnRoles(**values)
 
 
 def check_tables(nodes: Path, edges: Path | None, roles: ColumnRoles) -> None:
-    """Raise for files and columns that are not there, before anything slow is imported.
+    """Check that files and columns exist, before anything slow is imported.
 
     Args:
-        nodes, edges: the files; a GraphML file is looked at only when it is read.
+        nodes: the node table; a GraphML file is checked only when it is read.
+        edges: the edge table, if there is one.
         roles: the roles of their columns.
+
+    Raises:
+        SettingError: if there is no target, or edge columns are given without an edge table.
     """
     from qpignn.data.tables import check_columns
 
     if roles.target is None:
-        raise SettingError("expected --target COLUMN: which column of the node table to predict")
+        raise SettingError("expected --target COLUMN: the column of the node table to predict")
     if nodes.name.lower().endswith((".graphml", ".graphml.gz")):
         return
     if edges is None and (roles.edge_weight or roles.edge_ends):
-        raise SettingError("--edge-weight and --edge-ends go with --edges")
+        raise SettingError("--edge-weight and --edge-ends need --edges")
     check_columns(nodes, edges, roles)
 
 
 def check_method(name: str) -> str:
-    """Return the name of a method, or raise, without importing any.
+    """Return the name of a method after checking that it exists, without importing any.
 
-    An object path (``mine.py:StudentT``) is checked when it is loaded.
+    Args:
+        name: the name, such as ``qpignn`` or ``conformal:sqr``; an object path
+            (``mine.py:StudentT``) is checked when it is loaded.
     """
     plain = without_prefixes(name)
     if not is_object_path(plain):

@@ -1,4 +1,4 @@
-"""How commands speak: results on stdout, everything else on stderr."""
+"""Output of commands: results on stdout, everything else on stderr; parsing of option values."""
 
 from __future__ import annotations
 
@@ -29,66 +29,95 @@ Settings = Annotated[
 ]
 
 
-def speaks() -> bool:
-    """Whether this process speaks for all that ``torchrun`` started."""
+def is_main_process() -> bool:
+    """Return whether this is the process of rank 0, the only one that prints under ``torchrun``."""
     return os.environ.get("RANK", "0") == "0"
 
 
 def say(message: str) -> None:
-    """Tell the user something that is not a result."""
-    if speaks():
+    """Print a message that is not a result, on stderr.
+
+    Args:
+        message: the text.
+    """
+    if is_main_process():
         typer.echo(printable(message), err=True)
 
 
 def printable(text: str) -> str:
-    """Return text that may name what stands in users' files, without commands to the terminal."""
+    """Return text with control characters escaped, so that it cannot command the terminal.
+
+    Args:
+        text: text that may contain values from users' files.
+    """
     return "".join(
-        sign
-        if sign.isprintable() or sign in "\n\t" or unicodedata.category(sign) == "Zs"
-        else sign.encode("unicode_escape").decode()
-        for sign in text
+        char
+        if char.isprintable() or char in "\n\t" or unicodedata.category(char) == "Zs"
+        else char.encode("unicode_escape").decode()
+        for char in text
     )
 
 
 def paragraphs(docstring: str) -> str:
-    """Return a docstring as paragraphs of one line each, which the terminal wraps."""
+    """Return a docstring with one line per paragraph, which the terminal wraps.
+
+    Args:
+        docstring: the docstring of a command. What follows "Raises:" is left out.
+    """
+    docstring = docstring.partition("Raises:")[0]
     parts = inspect.cleandoc(docstring).split("\n\n")
     return "\n\n".join(" ".join(part.split()) for part in parts)
 
 
-def names(words: str) -> list[str]:
-    """Return the words of a list written with commas."""
-    return [word.strip() for word in words.split(",") if word.strip()]
+def names(text: str) -> list[str]:
+    """Return the names in a list separated by commas.
+
+    Args:
+        text: the list.
+    """
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def number(word: str) -> float | str:
-    """Return a number where a word is one, else the word."""
+def parse_number(text: str) -> float | str:
+    """Return a number if the text is one, else the text.
+
+    Args:
+        text: the value of an option.
+    """
     try:
-        return float(word)
+        return float(text)
     except ValueError:
-        return word
+        return text
 
 
 def settings_of(
-    words: Sequence[str] | None, *, lambda_width: str | None = None, **options: Any
+    assignments: Sequence[str] | None, *, lambda_width: str | None = None, **options: Any
 ) -> dict[str, Any]:
-    """Turn options into settings; values of ``name=value`` words are read as JSON where they are.
+    """Return the settings of a method from the options of a command.
 
-    Options that were not given (None) are left to the method.
+    Args:
+        assignments: values of ``--set``, each ``name=value``; a value that is JSON is parsed.
+        lambda_width: value of ``--lambda-width``: a number, or the name of a rule.
+        options: settings with an option of their own; those that are None are left out.
+
+    Raises:
+        SettingError: if an assignment is malformed, repeated, or of a setting with its own option.
     """
-    found = {name: value for name, value in options.items() if value is not None}
+    settings = {name: value for name, value in options.items() if value is not None}
     if lambda_width is not None:
-        found["lambda_width"] = number(lambda_width)
-    for word in words or ():
-        name, equals, value = word.partition("=")
+        settings["lambda_width"] = parse_number(lambda_width)
+    for assignment in assignments or ():
+        name, equals, value = assignment.partition("=")
         if name in OWN_OPTIONS:
             raise SettingError(f"--set: {name} has its own option, {OWN_OPTIONS[name]}")
-        if name in found:
+        if name in settings:
             raise SettingError(f"--set: {name} is given twice")
         if not equals or not name:
-            raise SettingError(f"--set: expected name=value, such as side=lower, got {word!r}")
-        found[name] = _value(name, value)
-    return found
+            raise SettingError(
+                f"--set: expected name=value, such as side=lower, got {assignment!r}"
+            )
+        settings[name] = _value(name, value)
+    return settings
 
 
 def _value(name: str, text: str) -> Any:
@@ -121,12 +150,22 @@ def _depth(value: Any) -> int:
 
 
 def print_json(document: Any) -> None:
-    """Print one JSON document."""
+    """Print one JSON document on stdout.
+
+    Args:
+        document: what to print; numbers that are not finite become null.
+    """
     typer.echo(json.dumps(json_safe(document), indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table on stdout; columns that hold numbers stand to the right."""
+    """Print a table on stdout; columns of numbers are aligned right.
+
+    Args:
+        title: title of the table.
+        headings: one per column.
+        rows: cells of every row, as text.
+    """
     from rich.console import Console
     from rich.table import Table
 
@@ -138,24 +177,32 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
     for row in rows:
         table.add_row(*row)
     console = Console(file=sys.stdout)
-    if not console.is_terminal:  # a file has no edge to wrap at
+    if not console.is_terminal:  # do not wrap lines in a file
         console.width = max(console.width, 160)
-    with console.capture() as captured:  # rich itself would end the program if the reader is gone
+    with console.capture() as captured:  # rich would exit on a closed pipe
         console.print(table)
     typer.echo(captured.get(), nl=False)
 
 
 def check_output(path: Path, *, folder: bool) -> None:
-    """Raise if results could not be written there, before any work is done for them."""
+    """Check that results can be written, before any work is done for them.
+
+    Args:
+        path: where results will be written.
+        folder: whether that is a folder, not a file.
+
+    Raises:
+        SettingError: if the path is of the other kind, or cannot be written.
+    """
     if (folder and path.is_file()) or (not folder and path.is_dir()):
         raise SettingError(f"{path}: expected a {'folder' if folder else 'file'}, got the other")
-    there = path.absolute()
-    while not there.exists():
-        there = there.parent
-    if there != path.absolute() and not there.is_dir():
-        raise SettingError(f"{path}: cannot be written: {there} is a file, not a folder")
-    if not os.access(there, os.W_OK):
-        raise SettingError(f"{path}: cannot be written: {there} is read-only")
+    existing = path.absolute()
+    while not existing.exists():
+        existing = existing.parent
+    if existing != path.absolute() and not existing.is_dir():
+        raise SettingError(f"{path}: cannot be written: {existing} is a file, not a folder")
+    if not os.access(existing, os.W_OK):
+        raise SettingError(f"{path}: cannot be written: {existing} is read-only")
 
 
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
@@ -165,7 +212,7 @@ METRICS = {
     "mpiw": "mean width (MPIW), in train ranges",
     "mpiw_raw": "mean width, in the target's unit",
     "nmpiw": "mean width / test range (NMPIW)",
-    "mpe": "mean error of the middle (MPE)",
+    "mpe": "mean error of the midpoint (MPE)",
     "sharpness": "sharpness",
     "winkler": "Winkler score",
     "cwc": "coverage width criterion (CWC)",
@@ -178,12 +225,12 @@ METRICS = {
 
 
 def print_metrics(title: str, figures: dict[str, float | None]) -> None:
-    """Print the metrics that a result has: those of widths, or those of a one-sided bound.
+    """Print the metrics of a result: those of widths, or those of a one-sided bound.
 
     Args:
-        title: of the table.
+        title: title of the table.
         figures: from :func:`qpignn.metrics.summary`; those that are None are left out.
     """
-    found = {name: figures.get(name) for name in METRICS}
-    rows = [(METRICS[name], f"{value:.4g}") for name, value in found.items() if value is not None]
+    values = {name: figures.get(name) for name in METRICS}
+    rows = [(METRICS[name], f"{value:.4g}") for name, value in values.items() if value is not None]
     print_table(title, ("metric", "value"), rows)

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from qpignn.methods.bundle import Fit
 
 ENDINGS = (".csv", ".parquet", ".xlsx")
-FEW = 200_000  # nodes up to which coverage by group is computed before predicting
-SPREADSHEET_HELP = "Put an apostrophe before ids that are formulas to a spreadsheet; quote all."
+FEW = 200_000  # nodes: above this, coverage by group is not computed before predicting
+SPREADSHEET_HELP = "Escape ids that a spreadsheet would take for formulas; quote all text."
 
 
 def predict(
@@ -34,7 +34,7 @@ def predict(
     nodes: Annotated[Path | None, typer.Option(help="Another node table to predict on.")] = None,
     edges: Annotated[Path | None, typer.Option(help="Its edge table.")] = None,
     join: Annotated[
-        bool, typer.Option("--join", help="The new nodes join the graph of the fit.")
+        bool, typer.Option("--join", help="Add the new nodes to the graph of the fit.")
     ] = False,
     only: Annotated[
         str | None, typer.Option(help="unlabelled (default), new (default of --join) or all nodes.")
@@ -45,7 +45,7 @@ def predict(
     ] = False,
     parts: Annotated[
         bool,
-        typer.Option("--parts", help="Also what part of the width is the model's own doubt."),
+        typer.Option("--parts", help="Add the epistemic and aleatoric parts of each width."),
     ] = False,
     spreadsheet: Annotated[bool, typer.Option("--spreadsheet", help=SPREADSHEET_HELP)] = False,
     method: SavedMethod = None,
@@ -54,13 +54,17 @@ def predict(
     """Write id, prediction, lower and upper for the unlabelled nodes, or for all.
 
     Without --nodes the graph of the fit is used; with --nodes (and --edges) another graph with the
-    same columns; with --join new nodes whose edges may lead to nodes of the fit. What 'evaluate'
-    warns of is printed too, and whether another graph's nodes look like those of the fit.
+    same columns; with --join new nodes whose edges may lead to nodes of the fit. Prints the
+    warnings of 'evaluate', and a warning if the nodes of another graph differ from those of the
+    fit.
 
-    Ids are written as they came, under the name of your id column. Some, such as =1+1, are
-    formulas to a spreadsheet: use --spreadsheet, or .xlsx, where one is to open the table.
+    Ids are written unchanged, under the name of your id column. A spreadsheet takes some, such as
+    =1+1, for formulas: use --spreadsheet or .xlsx if you open the table in one.
 
     Example: qpignn predict model --out intervals.csv
+
+    Raises:
+        SettingError: if options exclude or need each other, or the file ending is not supported.
     """
     wanted = only or ("new" if join else "unlabelled")
     if wanted not in ("unlabelled", "all", *(["new"] if join else [])):
@@ -68,13 +72,15 @@ def predict(
     if out.suffix.lower() not in ENDINGS:
         raise SettingError(f"--out: expected a file ending in {', '.join(ENDINGS)}, got {out}")
     if spreadsheet and out.suffix.lower() != ".csv":
-        raise SettingError(f"--spreadsheet goes with a .csv file, got {out}")
+        raise SettingError(f"--spreadsheet: expected a .csv file, got {out}")
     if nodes is None and edges is not None:
-        raise SettingError("--edges goes with --nodes: another graph needs both its tables")
+        raise SettingError("--edges needs --nodes: another graph needs both tables")
     if nodes is None and join:
-        raise SettingError("--join goes with --nodes: which nodes join the graph?")
+        raise SettingError("--join needs --nodes: the new nodes")
     if all_levels and (parts or confidence is not None):
-        raise SettingError("--all-levels excludes --parts and --confidence, which are of one level")
+        raise SettingError(
+            "--all-levels excludes --parts and --confidence, which apply to one level"
+        )
     check_output(out, folder=False)
     from qpignn.methods.bundle import load_fit, read_like
     from qpignn.methods.catalog import saved_class
@@ -83,7 +89,7 @@ def predict(
         fit = load_fit(folder)
     data = fit.data if nodes is None else read_like(fit, nodes, edges, join=join)
     if nodes is not None and edges is None:
-        say("no edges given: the new nodes are taken to have no neighbours")
+        say("no edges given: the new nodes have no neighbours")
     asked = _asked(data, wanted)
     print_findings(_warnings(fit, data, asked), err=True)
     intervals = fit.model.predict_interval(data, confidence_level=confidence).select(asked)
@@ -110,11 +116,12 @@ def _asked(data: Data, wanted: str) -> Any:
 
 
 def _warnings(fit: Fit, data: Data, asked: Any) -> list[Finding]:
-    """Return what speaks against relying on the intervals of some nodes.
+    """Return reasons not to rely on the intervals of some nodes.
 
     Args:
         fit: the model, with the graph it was fitted on.
-        data: the graph to predict on: the fit's own, another one, or the fit's with new nodes.
+        data: the graph to predict on: that of the fit, another one, or that of the fit with new
+            nodes.
         asked: boolean, the nodes that get an interval.
     """
     from qpignn.data.graph import given_nodes, labelled
@@ -123,19 +130,19 @@ def _warnings(fit: Fit, data: Data, asked: Any) -> list[Finding]:
     from qpignn.diagnostics.shift import graph_shift, label_shift
 
     own = data is fit.data
-    doubtful = data_warnings(data, given_nodes(data)) if own else isolation_warnings(data, asked)
+    texts = data_warnings(data, given_nodes(data)) if own else isolation_warnings(data, asked)
     findings = [] if own else graph_shift_findings(graph_shift(fit.data, data, asked))
     if fit.data.x.shape[0] <= FEW:
-        skipped = {"training"} if own else {"training", "shift"}  # "training": said on loading
+        skipped = {"training"} if own else {"training", "shift"}  # "training": printed when loaded
         diagnosis = fit.model.diagnose(fit.data)
         findings += [one for one in diagnosis.findings if one.kind not in skipped]
     else:
-        say("coverage by group is not looked at on so large a graph; see 'qpignn evaluate'")
+        say("the graph is too large to check coverage by group here; use 'qpignn evaluate'")
         if own:
-            known = int(labelled(data).sum())
-            findings += shift_findings(label_shift(data), known, data.x.shape[0] - known)
-    warned = [one for one in findings if one.severity == "warning"]
-    return [*(Finding("graph", "warning", text) for text in doubtful), *warned]
+            labels = int(labelled(data).sum())
+            findings += shift_findings(label_shift(data), labels, data.x.shape[0] - labels)
+    warnings = [one for one in findings if one.severity == "warning"]
+    return [*(Finding("graph", "warning", text) for text in texts), *warnings]
 
 
 def _all_levels(fit: Fit, data: Data, asked: Any) -> pd.DataFrame:
@@ -144,20 +151,20 @@ def _all_levels(fit: Fit, data: Data, asked: Any) -> pd.DataFrame:
 
     frames = []
     for level in fit.model.levels_:
-        found = fit.model.predict_interval(data, confidence_level=level).select(asked).to_frame()
+        frame = fit.model.predict_interval(data, confidence_level=level).select(asked).to_frame()
         name = f"{100 * level:g}"
-        frames.append(found.rename(columns={"lower": f"lower_{name}", "upper": f"upper_{name}"}))
+        frames.append(frame.rename(columns={"lower": f"lower_{name}", "upper": f"upper_{name}"}))
     bounds = [frame.iloc[:, 2:] for frame in frames]
     return pd.concat([frames[-1].iloc[:, :2], *bounds], axis=1)
 
 
 def _mention_formulas(frame: pd.DataFrame) -> None:
-    """Tell the user of ids that a spreadsheet would compute."""
-    found = [id for id in frame.iloc[:, 0] if is_formula(id)]
-    if found:
+    """Print which ids a spreadsheet would evaluate as formulas."""
+    formulas = [id for id in frame.iloc[:, 0] if is_formula(id)]
+    if formulas:
         say(
-            f"{len(found):,} ids look like formulas to a spreadsheet ({quoted(found, 3)}); use "
-            f"--spreadsheet if one is to open the table"
+            f"{len(formulas):,} ids look like formulas to a spreadsheet ({quoted(formulas, 3)}); "
+            f"use --spreadsheet if you open the table in one"
         )
 
 

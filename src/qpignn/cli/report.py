@@ -1,4 +1,4 @@
-"""``qpignn report``: one page about a fitted model."""
+"""``qpignn report``: one HTML page about a fitted model."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from qpignn.methods.bundle import Fit
 
 Level = Annotated[
-    float | None, typer.Option(help="Which of the fitted levels; default the highest.")
+    float | None, typer.Option(help="One of the fitted levels; default: the highest.")
 ]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder written by 'qpignn fit'.")]
 By = Annotated[
-    str, typer.Option(help="Columns of the node table to show coverage by, with commas.")
+    str, typer.Option(help="Columns of the node table to group coverage by, separated by commas.")
 ]
 
 
 def report(
     folder: Folder,
     out: Annotated[
-        Path | None, typer.Option(help="The page; default DIR/report.html.", metavar="FILE")
+        Path | None, typer.Option(help="File to write; default: DIR/report.html.", metavar="FILE")
     ] = None,
     by: By = "",
     confidence: Level = None,
@@ -44,11 +44,14 @@ def report(
     method: SavedMethod = None,
     as_json: Json = False,
 ) -> None:
-    """Write one HTML page that tells how far a fitted model can be trusted, and shows its nodes.
+    """Write one HTML page that shows how far to trust a fitted model, and all its nodes.
 
-    The page needs no network: mail it, or put it anywhere.
+    The page is a single file and works without a network connection.
 
     Example: qpignn report model --by region --open
+
+    Raises:
+        SettingError: if --out is no .html file, or --by names columns that cannot be used.
     """
     from qpignn.methods.bundle import PAGE, load_fit
     from qpignn.methods.catalog import saved_class
@@ -60,7 +63,7 @@ def report(
     check_output(path, folder=False)
     with saved_class(method):
         fit = load_fit(folder)
-    found = write_report(
+    diagnosis = write_report(
         fit.model,
         fit.data,
         path,
@@ -71,16 +74,21 @@ def report(
         title=title,
     )
     if as_json:
-        print_json({"file": str(path), **found.to_dict()})
+        print_json({"file": str(path), **diagnosis.to_dict()})
     else:
-        print_findings(found.findings)
+        print_findings(diagnosis.findings)
         typer.echo(f"wrote {path}")
     if show and not webbrowser.open(path.absolute().as_uri()):
-        say(f"no browser could be started; open {path} yourself")
+        say(f"no browser could be started; open {path} manually")
 
 
 def print_findings(findings: list[Finding], *, err: bool = False) -> None:
-    """Print findings in a line each, on stdout or stderr."""
+    """Print findings, one per line.
+
+    Args:
+        findings: what to print.
+        err: whether to print on stderr instead of stdout.
+    """
     for finding in findings:
         typer.secho(
             f"{finding.severity}: {printable(finding.text)}",
@@ -90,13 +98,13 @@ def print_findings(findings: list[Finding], *, err: bool = False) -> None:
 
 
 def _columns(fit: Fit, wanted: list[str]) -> dict[str, Any] | list[str]:
-    """Return columns of the user's own table, or names of features where there is no table."""
+    """Return columns of the user's table, or names of features if there is no table."""
     if fit.table is None:
         return wanted
     if fit.origin.target in wanted:
         raise SettingError(
-            f"--by: expected columns known before the target, got the target "
-            f"{fit.origin.target!r} itself; the report shows coverage by prediction anyway"
+            f"--by: expected columns other than the target, got {fit.origin.target!r}; the report "
+            f"shows coverage by prediction in any case"
         )
     missing = [name for name in wanted if name not in fit.table]
     if missing:
