@@ -61,8 +61,8 @@ CASES = [
     Case("a misspelt target", "fit --nodes nodes.csv --target rian --out m", r"lacks the column 'rian'; .*did you mean rain\?"),
     Case("a misspelt id column", f"fit {FILES} --id station --out m", "expected an id column 'station', got .*--id on the command line"),
     Case("one end of edges", f"fit {FILES} --edge-ends from --out m", "edge_ends: expected two columns, got 'from'"),
-    Case("weights without edges", "fit --nodes nodes.csv --target rain --edge-weight km --out m", "--edge-weight and --edge-ends go with --edges"),
-    Case("roles for a data set", "fit --dataset basic --target y --out m", "expected no roles of columns with --dataset, got 'target'; they go with --nodes"),
+    Case("weights without edges", "fit --nodes nodes.csv --target rain --edge-weight km --out m", "--edge-weight and --edge-ends need --edges"),
+    Case("roles for a data set", "fit --dataset basic --target y --out m", "expected no column options with --dataset, got 'target'; use them with --nodes"),
     Case("an unknown data set", "fit --dataset chamelion --out m", "unknown data set 'chamelion': did you mean chameleon"),
     Case("an unknown method", f"fit {FILES} --method qpign --out m", "unknown method 'qpign': did you mean qpignn"),
     Case("per cent", f"fit {FILES} --confidence 90 --out m", "--confidence: expected a number strictly between 0 and 1, such as 0.9, got 90.0; for 90 % write 0.9"),
@@ -90,11 +90,11 @@ CASES = [
     Case("an ending that is none", "predict fitted --out i.txt", "--out: expected a file ending in .csv, .parquet, .xlsx, got i.txt"),
     Case("predictions over a folder", "predict fitted --out folder.csv", "folder.csv: expected a file, got the other"),
     Case("an unknown part of the nodes", "predict fitted --only some --out i.csv", "--only: expected unlabelled or all, got 'some'"),
-    Case("edges without nodes", "predict fitted --edges edges.csv --out i.csv", "--edges goes with --nodes"),
+    Case("edges without nodes", "predict fitted --edges edges.csv --out i.csv", "--edges needs --nodes"),
     Case("nodes the fit knows", "predict fitted --nodes nodes.csv --join --out i.csv", "expected ids of new nodes, got ids that the graph already has: 's00'"),
     Case("a column of the fit is missing", "predict fitted --nodes short.csv --out i.csv", "lacks the column 'height' of the fit; give every column"),
     Case("a report with another ending", "report fitted --out r.pdf", "--out: expected a file ending in .html, got r.pdf"),
-    Case("a report by the target", "report fitted --by rain", "--by: expected columns known before the target, got the target 'rain' itself"),
+    Case("a report by the target", "report fitted --by rain", "--by: expected columns other than the target, got 'rain'"),
     Case("a report by nothing there", "report fitted --by zone", "--by: expected columns of the node table, got 'zone'; it has 'id'"),
     Case("memory of nothing", f"convert {FILES} --memory 0 --out g", "--memory: expected a whole number from 1 up, got 0"),
     Case("a conversion of GraphML", "convert --nodes g.graphml --target t --out g", "expected tables .*got GraphML, which cannot be read in pieces"),
@@ -276,7 +276,7 @@ def test_a_full_disk_behind_standard_output_is_told_in_one_line() -> None:
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith("error: expected room for what is written, got OSError: [Errno 28]")
+    assert line.startswith("error: expected enough disk space for the output, got OSError: [Errno 28]")
 
 
 # --- Ctrl-C ---
@@ -314,7 +314,7 @@ def test_ctrl_c(
     assert len(said) == 1, done.err
     saving = stage.startswith("saving")
     kept = saving or stage == "within the first epoch"
-    goes_on = ": the same command with --resume goes on" if kept else ""
+    goes_on = ": the same command with --resume continues the fit" if kept else ""
     assert said == [f"interrupted{goes_on}"]
     assert not list(here.rglob(".*.safetensors.*"))  # no rubbish
     done = qpignn("evaluate", "model")

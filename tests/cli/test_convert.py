@@ -176,8 +176,8 @@ def test_a_graph_written_by_python(qpignn: Run, tmp_path: Path) -> None:
     ("words", "message"),
     [
         (("--dataset", "basic"), "either --dataset NAME or --nodes FILE or --graph DIR"),
-        (("--target", "y"), "no roles of columns with --graph, got 'target'"),
-        (("--edges", "e.csv"), "no roles of columns with --graph, got 'edges'"),
+        (("--target", "y"), "no column options with --graph, got 'target'"),
+        (("--edges", "e.csv"), "no column options with --graph, got 'edges'"),
     ],
 )
 def test_graph_goes_alone(
@@ -194,7 +194,7 @@ def test_mistakes_are_explained(qpignn: Run, tables: tuple[object, ...], tmp_pat
     assert "expected a folder written by 'qpignn convert'" in done.err
     out = ("--out", tmp_path / "g")
     done = qpignn("convert", *tables[:2], *tables[4:], "--edge-weight", "w", *out)
-    assert (done.code, "go with --edges" in done.err) == (2, True)
+    assert (done.code, "need --edges" in done.err) == (2, True)
     done = qpignn("convert", *tables, "--memory", 0, *out)
     assert (done.code, "--memory: expected a whole number" in done.err) == (2, True)
     done = qpignn("convert", *tables, "--id", "name", *out)

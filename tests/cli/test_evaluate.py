@@ -60,7 +60,7 @@ def test_evaluate_on_labels_that_became_known_since(
     for name, value in expected(model, truth, new | held_out).items():
         assert figures[name] == pytest.approx(value, rel=1e-6), name
     shown = qpignn("evaluate", model, "--nodes", tmp_path / "new.csv").out
-    assert "nodes labelled since the fit, wanted coverage 0.9" in shown
+    assert "nodes labelled after the fit, wanted coverage 0.9" in shown
 
 
 def test_evaluate_on_another_graph_with_labels(
@@ -92,4 +92,4 @@ def test_evaluate_refuses_what_it_cannot_judge(
         frame.to_csv(file, index=False)
         done = qpignn("evaluate", model, "--nodes", file)
         assert (done.code, message in done.err) == (2, True), done.err
-    assert "--edges goes with --nodes" in qpignn("evaluate", model, "--edges", file).err
+    assert "--edges needs --nodes" in qpignn("evaluate", model, "--edges", file).err

@@ -84,7 +84,7 @@ def test_blank_features_are_filled_when_asked(qpignn: Run, shops: Path) -> None:
     assert (done.code, "--missing impute" in done.err) == (2, True)
     done = qpignn(*words(shops, "--missing", "impute"))
     assert done.code == 0, done.err
-    assert f"area: blanks filled with the median {median:g}" in done.err
+    assert f"area: missing values filled with the median {median:g}" in done.err
     fit = load_fit(shops.parent / "m")
     assert fit.data.feature_names[-1] == "area is blank"
     np.testing.assert_allclose(fit.data.x[:5, -2], median, rtol=1e-6)
@@ -130,7 +130,7 @@ def test_new_nodes_join_the_graph_of_the_fit(qpignn: Run, shops: Path) -> None:
     done = qpignn("predict", folder, "--nodes", new, "--edges", roads, "--out", out)
     assert (done.code, "'s19'" in done.err) == (2, True)  # unknown without --join
     done = qpignn("predict", folder, "--join", "--out", out)
-    assert (done.code, "--join goes with --nodes" in done.err) == (2, True)
+    assert (done.code, "--join needs --nodes" in done.err) == (2, True)
     again = ("predict", folder, "--nodes", new, "--edges", roads, "--join", "--out", out)
     assert qpignn(*again, "--only", "all").code == 0
     assert len(pd.read_csv(out)) == 61

@@ -85,7 +85,7 @@ def test_a_new_graph_with_the_same_columns(
     done = qpignn("predict", fitted, "--nodes", new, "--out", out)
     assert done.code == 0
     assert len(pd.read_csv(out)) == 10
-    assert "taken to have no neighbours" in done.err
+    assert "the new nodes have no neighbours" in done.err
     frame.assign(rain="").to_csv(new, index=False)  # the column is there, but nothing is known
     done = qpignn("predict", fitted, "--nodes", new, "--edges", few, "--out", out, "--json")
     assert json.loads(done.out) == {"file": str(out), "intervals": 10, "confidence_level": 0.9}
@@ -134,7 +134,7 @@ def test_a_data_set_by_name_without_held_out_nodes(qpignn: Run, tmp_path: Path) 
         (("--nodes", "absent.csv", "--target", "y"), "absent.csv: expected a file, got nothing"),
         (
             ("--dataset", "basic", "--target", "y"),
-            "with --dataset, got 'target'; they go with --nodes",
+            "with --dataset, got 'target'; use them with --nodes",
         ),
         (("--dataset", "basic", "--epochs", 0), "epochs: expected a whole number"),
         (("--dataset", "basic", "--test-fraction", 1.5), "--test-fraction: expected a share"),
@@ -155,7 +155,7 @@ def test_mistakes_are_explained_without_a_traceback(
     [
         (("--out", "x.txt"), "ending in .csv, .parquet, .xlsx"),
         (("--out", "x.csv", "--only", "some"), "expected unlabelled or all, got 'some'"),
-        (("--out", "x.csv", "--edges", "e.csv"), "--edges goes with --nodes"),
+        (("--out", "x.csv", "--edges", "e.csv"), "--edges needs --nodes"),
     ],
 )
 def test_bad_prediction_options(

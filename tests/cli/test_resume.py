@@ -112,7 +112,7 @@ def test_without_resume_it_starts_anew_and_says_so(
 def test_nothing_to_resume_is_no_mistake(qpignn: Run, tmp_path: Path) -> None:
     done = qpignn(*fit(tmp_path / "m", "--resume"))
     assert done.code == 0
-    assert f"nothing to resume in {tmp_path / 'm' / 'checkpoint'}: starting anew" in done.err
+    assert f"nothing to resume in {tmp_path / 'm' / 'checkpoint'}: starting from the beginning" in done.err
 
 
 def test_another_fit_is_not_resumed(

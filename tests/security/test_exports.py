@@ -92,7 +92,7 @@ def test_a_spreadsheet_gets_no_formulas(
                 assert cell[0] not in "+-" or float(cell.split(",")[0])
     done = qpignn("predict", fitted, "--spreadsheet", "--out", tmp_path / "i.parquet")
     assert done.code == 2
-    assert "--spreadsheet goes with a .csv file" in done.err
+    assert "--spreadsheet: expected a .csv file" in done.err
 
 
 def test_is_formula_every_sign_that_begins_one() -> None:
