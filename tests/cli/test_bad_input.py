@@ -50,7 +50,7 @@ CASES = [
     Case("a setting nested deep", f"fit {FILES} --out m --set hidden={'[' * 21}{']' * 21}", "expected a value of hidden nested at most 20 levels deep, got more"),
     Case("no input", "fit --out m", "expected either --dataset NAME or --nodes FILE or --graph DIR, got several or none"),
     Case("two inputs", "fit --dataset basic --nodes nodes.csv --out m", "got several or none"),
-    Case("no target", "fit --nodes nodes.csv --out m", "expected --target COLUMN: which column"),
+    Case("no target", "fit --nodes nodes.csv --out m", "expected --target COLUMN: the column"),
     Case("a file that is not there", "fit --nodes node.csv --target rain --out m", r"node.csv: expected a file, got nothing; did you mean nodes.csv\?"),
     Case("a folder in place of a file", "fit --nodes . --target rain --out m", "expected a file, got a folder"),
     Case("a file in place of a folder", f"fit {FILES} --out nodes.csv", "nodes.csv: expected a folder, got the other"),

@@ -133,7 +133,7 @@ def test_predict_writes_every_fitted_level(
         exact = fit.model.predict_interval(fit.data, confidence_level=level)
         assert (frame[f"lower_{100 * level:g}"] == exact.lower).all()
         assert (frame[f"upper_{100 * level:g}"] == exact.upper).all()
-    assert "of one level" in qpignn(*words, "--all-levels", "--parts").err
+    assert "apply to one level" in qpignn(*words, "--all-levels", "--parts").err
 
 
 def test_predict_writes_a_workbook_that_computes_nothing(

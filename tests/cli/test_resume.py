@@ -94,14 +94,14 @@ def test_kill_9_then_resume_equals_an_uninterrupted_fit(qpignn: Run, tmp_path: P
     assert predicted(qpignn, killed) == predicted(qpignn, alone)
 
 
-def test_without_resume_it_starts_anew_and_says_so(
+def test_fit_without_resume_starts_from_the_beginning_and_prints_it(
     qpignn: Run, tmp_path: Path, stop: Callable[[int, BaseException], None]
 ) -> None:
     stop(9, MemoryError("gone"))
     assert "MemoryError: gone" in qpignn(*fit(tmp_path / "m")).err
     done = qpignn(*fit(tmp_path / "m"))
     assert done.code == 0
-    assert "an unfinished fit was in" in done.err
+    assert "removed the unfinished fit in" in done.err
     assert "--resume" in done.err
     assert "going on" not in done.err
     assert not (tmp_path / "m" / "checkpoint").exists()
