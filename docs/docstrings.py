@@ -1,4 +1,4 @@
-"""How the reference reads docstrings: examples as code, roles as links."""
+"""Extension of griffe that converts docstrings: examples to code, roles to links."""
 
 import re
 from typing import Any
@@ -10,10 +10,14 @@ LINK = r'<autoref optional identifier="\1"><code>\1</code></autoref>'
 
 
 class Docstrings(Extension):
-    """Say things the way mkdocstrings understands them."""
+    """Convert docstrings to the form that mkdocstrings understands."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
-        """Turn ``Example:`` into its section and roles into links, where there is a page."""
+        """Turn ``Example:`` into its section, and roles into links where there is a page.
+
+        Args:
+            obj: the object whose docstring is converted.
+        """
         if obj.docstring is not None:
-            words = re.sub(r"^Example:$", "Examples:", obj.docstring.value, flags=re.MULTILINE)
-            obj.docstring.value = ROLE.sub(LINK, words)
+            text = re.sub(r"^Example:$", "Examples:", obj.docstring.value, flags=re.MULTILINE)
+            obj.docstring.value = ROLE.sub(LINK, text)

@@ -38,15 +38,15 @@ def near_paper(plan: Plan, frame: pd.DataFrame) -> str:
 
 
 def agreement_table(study: PaperTable) -> Callable[[Measured], str]:
-    """Return what makes the table of differences to the paper, a line per model."""
-    return lambda found: near_paper(*found.table(study))
+    """Return a function that makes the table of differences to the paper, one row per model."""
+    return lambda measured: near_paper(*measured.table(study))
 
 
 def beside_paper_table(study: PaperTable, metric: str) -> Callable[[Measured], str]:
-    """Return what makes a table of one metric: ours / the paper's."""
+    """Return a function that makes a table of one metric: ours / the paper's."""
 
-    def made(found: Measured) -> str:
-        table = against_paper(*found.table(study))
+    def made(measured: Measured) -> str:
+        table = against_paper(*measured.table(study))
         part = table[table["metric"] == metric].to_dict("records")
         pairs = {(line["dataset"], line["variant"]): line for line in part}
         names, variants = ([*dict.fromkeys(table[axis])] for axis in ("dataset", "variant"))
@@ -63,10 +63,10 @@ def beside_paper_table(study: PaperTable, metric: str) -> Callable[[Measured], s
 
 
 def far_from_paper(study: PaperTable) -> Callable[[Measured], str]:
-    """Return what makes the table of all differences above :data:`FAR`."""
+    """Return a function that makes the table of all differences above :data:`FAR`."""
 
-    def made(found: Measured) -> str:
-        plan, frame = found.table(study)
+    def made(measured: Measured) -> str:
+        plan, frame = measured.table(study)
         table = against_paper(plan, frame)
         far = table[table["difference"].abs() > FAR]
         spreads = frame.groupby(["variant", "dataset"], sort=False)[["picp", "mpiw"]].std()
@@ -89,9 +89,9 @@ def far_from_paper(study: PaperTable) -> Callable[[Measured], str]:
     return made
 
 
-def readme_paper(found: Measured, study: PaperTable, variant: str) -> str:
+def readme_paper(measured: Measured, study: PaperTable, variant: str) -> str:
     """Ours beside the paper's figures for one model, for the README."""
-    plan, frame = found.table(study)
+    plan, frame = measured.table(study)
     table = against_paper(plan, frame[frame["variant"] == variant])
     values = {(line["dataset"], line["metric"]): line for line in table.to_dict("records")}
 
@@ -112,7 +112,7 @@ def readme_paper(found: Measured, study: PaperTable, variant: str) -> str:
         markdown((*columns, "", *columns), lines),
         f"{sentence} {len(names)} of {len(plan.spec.datasets)} data sets. All models: "
         f"[docs/results/published.md](docs/results/published.md).",
-        found.command(study),
+        measured.command(study),
     )
 
 

@@ -1,4 +1,4 @@
-"""Blocks that compare methods: who covers, who is narrow, who is first."""
+"""Blocks that compare methods by coverage, width and Winkler score."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ OURS, LEVEL = "qpignn", 0.9
 BEYOND_CHANCE = 3.0  # standard errors
 
 
-def by_dataset(found: Measured, study: Comparison) -> str:
-    """Coverage against width, a panel per data set."""
-    rows = found.rows(study)
-    picture = found.picture(
+def by_dataset(measured: Measured, study: Comparison) -> str:
+    """Coverage against width, one panel per data set."""
+    rows = measured.rows(study)
+    picture = measured.picture(
         "coverage_width",
         coverage_width_by_dataset(rows, LEVEL),
         "Coverage against mean width of every method, one panel per data set",
     )
-    words = (
-        f"Means over {counted(rows)}; bars are standard errors. On the dashed line a method "
-        f"covers as much as it was asked to; of those that do, the leftmost is the narrowest."
+    text = (
+        f"Means over {counted(rows)}; bars are standard errors. On the dashed line "
+        f"attained and wanted coverage agree; of the methods that cover, the leftmost is narrowest."
     )
-    return paragraphs(picture, words, found.exploded(study), found.command(study))
+    return paragraphs(picture, text, measured.exploded(study), measured.command(study))
 
 
-def overall(found: Measured, study: Comparison) -> str:
+def overall(measured: Measured, study: Comparison) -> str:
     """Coverage against relative width, over all data sets."""
-    rows = found.rows(study)
+    rows = measured.rows(study)
     figure = coverage_width_overall(rows, LEVEL, OURS)
     about = "Mean coverage against relative width of every method, over all data sets"
-    return paragraphs(found.picture("overall", figure, about), found.command(study))
+    return paragraphs(measured.picture("overall", figure, about), measured.command(study))
 
 
-def places(found: Measured, study: Comparison, picture: str) -> str:
+def places(measured: Measured, study: Comparison, picture: str) -> str:
     """Mean places with their intervals, and how often each method is first."""
-    rows = found.rows(study)
+    rows = measured.rows(study)
     table = ranking(rows)
     figure = ranks(mean_ranks(table))
     about = "Mean place by Winkler score and mean score over the best, of every method"
@@ -74,17 +74,17 @@ def places(found: Measured, study: Comparison, picture: str) -> str:
         *("covers", "seconds"),
     )
     return paragraphs(
-        found.picture(picture, figure, about),
+        measured.picture(picture, figure, about),
         f"Means over {counted(rows)}; lines are 95 % intervals over data sets.",
-        found.command(study),
+        measured.command(study),
         markdown(headings, lines),
-        found.exploded(study),
+        measured.exploded(study),
     )
 
 
-def losses(found: Measured, study: Comparison) -> str:
+def losses(measured: Measured, study: Comparison) -> str:
     """Where the default is not first by Winkler score, and whether that is beyond chance."""
-    rows = found.rows(study)
+    rows = measured.rows(study)
     table = not_first(rows, OURS)
     total = len({row["dataset"] for row in rows})
     if table.empty:
@@ -112,13 +112,13 @@ def losses(found: Measured, study: Comparison) -> str:
     )
 
 
-def standing(found: Measured, nine: Comparison, many: Comparison) -> str:
+def standing(measured: Measured, nine: Comparison, many: Comparison) -> str:
     """How often the default is first, in sentences."""
-    ours, ours_of_many = (_first(found.rows(study)) for study in (nine, many))
+    ours, ours_of_many = (_first(measured.rows(study)) for study in (nine, many))
     return (
         f"Against eight other methods under the same conditions (SQR, RQR, MC dropout, Bayesian, "
-        f"evidential, deep ensemble, CQR, CF-GNN; {counted(found.rows(nine))}) the default is the "
-        f"narrowest that covers (at least {LEVEL - SHORT:.2f}) on {ours['first_by_width']} of "
+        f"evidential, deep ensemble, CQR, CF-GNN; {counted(measured.rows(nine))}) the default is "
+        f"the narrowest that covers (at least {LEVEL - SHORT:.2f}) on {ours['first_by_width']} of "
         f"{ours['data_sets']} data sets and has the best Winkler score on "
         f"{ours['first_by_winkler']}; its score is {percent_above(ours['winkler_over_best'])} "
         f"above the best on average. If every baseline may train five nets, it is first by Winkler "
@@ -137,7 +137,7 @@ def _first(rows: list[dict[str, Any]]) -> dict[Any, Any]:
     return {**own, "next": others.idxmin(), "next_over_best": others.min()}
 
 
-def readme_standing(found: Measured, nine: Comparison, many: Comparison) -> str:
+def readme_standing(measured: Measured, nine: Comparison, many: Comparison) -> str:
     """How often the default is first, for the README."""
     more = "[docs/results](docs/results/index.md) has the tables, the losses and the reasons."
-    return paragraphs(f"{standing(found, nine, many)} {more}", found.command(nine))
+    return paragraphs(f"{standing(measured, nine, many)} {more}", measured.command(nine))

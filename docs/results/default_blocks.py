@@ -1,4 +1,4 @@
-"""Blocks on the default QpiGNN: what it reaches, at other levels, and on nodes unlike the given."""
+"""Blocks on the default QpiGNN: coverage and width, at other levels and under shift."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from studies import Comparison
 from words import counted, listed, markdown, paragraphs, signed, with_spread
 
 OURS, LEVEL = "qpignn", 0.9
-NEAR = 0.02  # mean coverage this near to a level counts as having reached it
+NEAR = 0.02  # largest difference of mean coverage from a level that counts as near
 
 
 def _default(rows: list[dict[str, Any]]) -> pd.DataFrame:
-    """Return the default's means and deviations, a line per data set."""
+    """Return the default's means and deviations, one row per data set."""
     table = over_seeds([row for row in rows if row["method"] == OURS])
     return table.set_index("dataset")
 
@@ -34,9 +34,9 @@ def paper_widths() -> dict[str, float]:
     }
 
 
-def reaches(found: Measured, study: Comparison) -> str:
-    """What the default reaches on every data set, for the README."""
-    rows = found.rows(study)
+def reaches(measured: Measured, study: Comparison) -> str:
+    """Coverage and width of the default on every data set, for the README."""
+    rows = measured.rows(study)
     table, paper = _default(rows), paper_widths()
 
     values: dict[Any, dict[Any, Any]] = table.to_dict("index")
@@ -60,7 +60,7 @@ def reaches(found: Measured, study: Comparison) -> str:
         f"paper's best-tuned QpiGNN.",
         markdown(headings, lines),
         reading_of_default(rows),
-        found.command(Comparison((OURS,), study.seeds)),
+        measured.command(Comparison((OURS,), study.seeds)),
     )
 
 
@@ -68,7 +68,7 @@ def reading_of_default(rows: list[dict[str, Any]]) -> str:
     """Coverage and width of the default over all data sets, in sentences."""
     table, paper = _default(rows), paper_widths()
     gap = (table["picp_mean"] - LEVEL).abs()
-    words = [
+    sentences = [
         f"Mean coverage is within {gap.max():.3f} of the wanted one on every set, and "
         f"{gap.mean():.3f} away on average."
     ]
@@ -76,24 +76,24 @@ def reading_of_default(rows: list[dict[str, Any]]) -> str:
     ratios = ratios[[name for name in REAL if name in table.index]]
     if len(ratios):
         middle = float(np.exp(np.log(ratios).mean()))
-        words.append(
+        sentences.append(
             f"On the real sets widths are {ratios.min():.2f} to {ratios.max():.2f} of the paper's "
             f"({middle:.2f} in the geometric mean)."
         )
     low = [str(name) for name in table.index[table["limit"] < 1]]
     if low:
-        words.append(
+        sentences.append(
             f"A ratio below 1 ({listed(low)}) is possible because all seeds share one draw of the "
-            f"data, whose noise may be smaller than its law says."
+            f"data, whose noise may be smaller than its distribution suggests."
         )
-    return " ".join(words)
+    return " ".join(sentences)
 
 
-def _pairs(found: Measured, studies: Mapping[str, Comparison], by: str = "") -> pd.DataFrame:
+def _pairs(measured: Measured, studies: Mapping[str, Comparison], by: str = "") -> pd.DataFrame:
     """Return the default's mean coverage and width, with a column ``what`` for the table."""
     parts = []
     for name, study in studies.items():
-        rows = [row for row in found.rows(study) if row["method"] == OURS]
+        rows = [row for row in measured.rows(study) if row["method"] == OURS]
         frame = pd.DataFrame(rows)
         parts.append(frame.assign(what=frame[by] if by else name))
     groups = pd.concat(parts).groupby(["dataset", "what"], sort=False)
@@ -110,24 +110,24 @@ def _pair_table(pairs: pd.DataFrame, headings: Mapping[Any, str]) -> str:
     return markdown(("data set", *headings.values()), lines)
 
 
-def other_levels(found: Measured, study: Comparison) -> str:
-    """What the default reaches at other levels."""
-    pairs = _pairs(found, {"": study}, by="confidence_level")
+def other_levels(measured: Measured, study: Comparison) -> str:
+    """Coverage and width of the default at other levels."""
+    pairs = _pairs(measured, {"": study}, by="confidence_level")
     near = (pairs["picp"] - pairs["what"]).abs() <= NEAR
     total = pairs["dataset"].nunique()
     counts = [f"{int(near[pairs['what'] == level].sum())}" for level in study.levels]
     shown = {level: f"{100 * level:g} %" for level in study.levels}
     return paragraphs(
-        f"PICP / MPIW, means over {counted(found.rows(study))}. Mean coverage is within {NEAR:g} "
-        f"of the level on {listed(counts)} of {total} data sets at {listed([*shown.values()])}.",
+        f"PICP / MPIW, means over {counted(measured.rows(study))}. Mean coverage is within "
+        f"{NEAR:g} of the level on {listed(counts)} of {total} data sets at {listed([*shown.values()])}.",
         _pair_table(pairs, shown),
-        found.command(study),
+        measured.command(study),
     )
 
 
-def unlike_nodes(found: Measured, random: Comparison, others: Mapping[str, Comparison]) -> str:
-    """What the default reaches where test nodes are not like the given ones."""
-    pairs = _pairs(found, {"random": random, **others})
+def unlike_nodes(measured: Measured, random: Comparison, others: Mapping[str, Comparison]) -> str:
+    """Coverage and width of the default where test nodes differ from the given ones."""
+    pairs = _pairs(measured, {"random": random, **others})
     means = pairs.pivot_table(index="dataset", columns="what", values="picp", sort=False)
     changes = []
     for name in others:
@@ -138,9 +138,9 @@ def unlike_nodes(found: Measured, random: Comparison, others: Mapping[str, Compa
         )
     first = next(iter(others.values()))
     return paragraphs(
-        f"PICP / MPIW at 90 %, means over {counted(found.rows(first))} (random: "
-        f"{counted(found.rows(random))}). Change of mean coverage against random: "
+        f"PICP / MPIW at 90 %, means over {counted(measured.rows(first))} (random: "
+        f"{counted(measured.rows(random))}). Change of mean coverage against random: "
         f"{'; '.join(changes)}.",
         _pair_table(pairs, {name: name for name in ("random", *others)}),
-        found.command(*others.values()),
+        measured.command(*others.values()),
     )

@@ -1,4 +1,4 @@
-"""What a page is made of: stored rows of its studies, and the pictures drawn of them."""
+"""Stored rows of a page's studies, and the pictures drawn from them."""
 
 from __future__ import annotations
 
@@ -34,19 +34,19 @@ class Measured:
         self.scale = scale
         self.pictures: dict[str, bytes] = {}
         self._rows = rows
-        self._told: list[str] = []
+        self._noted: list[str] = []
         self._of_comparisons: dict[Comparison, list[dict[str, Any]]] = {}
         self._of_tables: dict[PaperTable, tuple[Plan, pd.DataFrame]] = {}
 
     def rows(self, study: Comparison) -> list[dict[str, Any]]:
-        """Return the rows of a comparison that are there."""
+        """Return the stored rows of a comparison."""
         if study not in self._of_comparisons:
             keys = [cell.key() for cell in study.cells(self.scale)]
             self._of_comparisons[study] = [self._rows[key] for key in keys if key in self._rows]
         return self._of_comparisons[study]
 
     def table(self, study: PaperTable) -> tuple[Plan, pd.DataFrame]:
-        """Return a table's plan, and its rows with their places in the table."""
+        """Return a table's plan, and its rows with their positions in the table."""
         if study not in self._of_tables:
             plan = study.plan(self.scale)
             self._of_tables[study] = (plan, frame_of(plan, self._rows))
@@ -58,12 +58,12 @@ class Measured:
         return f"```bash\n{lines}\n```"
 
     def picture(self, name: str, figure: Figure, about: str) -> str:
-        """Keep a picture and return the Markdown that shows it.
+        """Store a picture and return the Markdown that shows it.
 
         Args:
-            name: of its file, without the suffix.
-            figure: what is drawn.
-            about: what is to be seen, for those who cannot see it.
+            name: name of its file, without the suffix.
+            figure: the picture.
+            about: alternative text.
         """
         for dpi, colors in FORMS:
             content = _png(figure, dpi, colors)
@@ -91,8 +91,8 @@ class Measured:
                 f"median of the other seeds is {line['median']:.3g} (mean of all "
                 f"{line['mean']:.3g}, without it {line['mean_without']:.3g})"
             )
-        new = [note for note in notes if note not in self._told]
-        self._told += new
+        new = [note for note in notes if note not in self._noted]
+        self._noted += new
         return f"**Seeds that exploded.** {'; '.join(new)}." if new else ""
 
 

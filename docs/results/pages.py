@@ -68,29 +68,29 @@ ARENA = Page(
     "docs/results/arena.md",
     (NINE, MANY),
     {
-        "by-dataset": lambda found: compare.by_dataset(found, NINE),
-        "places": lambda found: compare.places(found, NINE, "places"),
-        "losses": lambda found: compare.losses(found, NINE),
-        "places-of-many": lambda found: compare.places(found, MANY, "places_of_many"),
-        "losses-to-many": lambda found: compare.losses(found, MANY),
+        "by-dataset": lambda measured: compare.by_dataset(measured, NINE),
+        "places": lambda measured: compare.places(measured, NINE, "places"),
+        "losses": lambda measured: compare.losses(measured, NINE),
+        "places-of-many": lambda measured: compare.places(measured, MANY, "places_of_many"),
+        "losses-to-many": lambda measured: compare.losses(measured, MANY),
     },
 )
 README = Page(
     "README.md",
     (NINE, MANY, OLD_MAIN),
     {
-        "reaches": lambda found: default.reaches(found, NINE),
-        "standing": lambda found: compare.readme_standing(found, NINE, MANY),
-        "beside-paper": lambda found: beside.readme_paper(found, OLD_MAIN, "QpiGNN λ=0.5"),
+        "reaches": lambda measured: default.reaches(measured, NINE),
+        "standing": lambda measured: compare.readme_standing(measured, NINE, MANY),
+        "beside-paper": lambda measured: beside.readme_paper(measured, OLD_MAIN, "QpiGNN λ=0.5"),
     },
 )
 THEORY = Page(
     "docs/theory.md",
     (NINE, OTHER_LEVELS, *UNLIKE.values()),
     {
-        "reaches": lambda found: default.reaches(found, NINE),
-        "levels": lambda found: default.other_levels(found, OTHER_LEVELS),
-        "unlike": lambda found: default.unlike_nodes(found, NINE, UNLIKE),
+        "reaches": lambda measured: default.reaches(measured, NINE),
+        "levels": lambda measured: default.other_levels(measured, OTHER_LEVELS),
+        "unlike": lambda measured: default.unlike_nodes(measured, NINE, UNLIKE),
     },
 )
 CORRECTED = Page(
@@ -209,9 +209,9 @@ INDEX = Page(
     "docs/results/index.md",
     (NINE, MANY, HEADLINE, LAMBDA, SPLITS, SHIFT, OLD_MAIN),
     {
-        "overall": lambda found: compare.overall(found, NINE),
-        "standing": lambda found: paragraphs(
-            compare.standing(found, NINE, MANY), default.reading_of_default(found.rows(NINE))
+        "overall": lambda measured: compare.overall(measured, NINE),
+        "standing": lambda measured: paragraphs(
+            compare.standing(measured, NINE, MANY), default.reading_of_default(measured.rows(NINE))
         ),
         "corrected": paper.sentences(
             (HEADLINE, paper.headline_gain, "[headline](main.md)"),

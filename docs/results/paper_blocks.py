@@ -1,4 +1,4 @@
-"""Blocks of the paper's tables and figures: a picture, what it says, its command, its table."""
+"""Blocks of the paper's tables and figures: picture, sentences, command and table."""
 
 from __future__ import annotations
 
@@ -29,54 +29,54 @@ def section(
     *,
     table: bool = True,
 ) -> Callable[[Measured], str]:
-    """Return what makes the block of one table or figure.
+    """Return a function that makes the block of one table or figure.
 
     Args:
-        study: which.
-        picture: what is drawn; None takes the spec's own picture, if it has one.
-        about: what the picture shows, for those who cannot see it.
+        study: the table or figure.
+        picture: draws the picture; None uses the spec's own picture, if it has one.
+        about: alternative text of the picture.
         reading: computes sentences about the figures.
         table: whether the table is shown.
     """
 
-    def made(found: Measured) -> str:
-        plan, frame = found.table(study)
+    def made(measured: Measured) -> str:
+        plan, frame = measured.table(study)
         shown = ""
         if picture is not None or plan.spec.picture is not None:
             figure = (picture or draw)(plan, frame)
-            shown = found.picture(f"{study.name}.{study.protocol}", figure, about)
-        words = reading(plan, frame) if reading is not None else ""
+            shown = measured.picture(f"{study.name}.{study.protocol}", figure, about)
+        text = reading(plan, frame) if reading is not None else ""
         lines = to_markdown(make_table(plan, frame)).strip() if table else ""
-        return paragraphs(shown, words, found.exploded(study), found.command(study), lines)
+        return paragraphs(shown, text, measured.exploded(study), measured.command(study), lines)
 
     return made
 
 
 def tables(*studies: PaperTable) -> Callable[[Measured], str]:
-    """Return what makes a block of tables, each with its command."""
+    """Return a function that makes a block of tables, each with its command."""
 
-    def made(found: Measured) -> str:
+    def made(measured: Measured) -> str:
         parts = []
         for study in studies:
-            table = make_table(*found.table(study))
-            parts += [found.command(study), to_markdown(table).strip()]
+            table = make_table(*measured.table(study))
+            parts += [measured.command(study), to_markdown(table).strip()]
         return paragraphs(*parts)
 
     return made
 
 
 def coverage_ranges(plan: Plan, frame: pd.DataFrame) -> str:
-    """Least and most mean coverage of each variant."""
+    """Lowest and highest mean coverage of each variant."""
     means = frame.groupby([*("variant", "dataset", "condition")], sort=False)["picp"].mean()
     parts = []
     for name in dict.fromkeys(frame["variant"]):
         part = means.loc[name]
         parts.append(f"{name or 'QpiGNN'} ({from_to(part)})")
-    return f"Mean coverage, from least to most: {', '.join(parts)}."
+    return f"Mean coverage, lowest to highest: {', '.join(parts)}."
 
 
 def split_losses(plan: Plan, frame: pd.DataFrame) -> str:
-    """What other splits than the random one change in coverage."""
+    """Change of coverage under splits other than the random one."""
     means = frame.pivot_table(index="dataset", columns="condition", values="picp", sort=False)
     parts = []
     for name in (name for name in means.columns if name != "random"):
@@ -93,8 +93,8 @@ def shift_losses(plan: Plan, frame: pd.DataFrame) -> str:
     means = frame.groupby(["source", "dataset"], sort=False)["picp"].mean().reset_index()
     same = means["source"] == means["dataset"]
     at_home, away = means[same]["picp"], means[~same]["picp"]
-    words = f"Mean coverage on the kind of graph it was fitted on: {from_to(at_home)}"
-    return f"{words}; on another kind: {from_to(away)}." if len(away) else f"{words}."
+    text = f"Mean coverage on the kind of graph it was fitted on: {from_to(at_home)}"
+    return f"{text}; on another kind: {from_to(away)}." if len(away) else f"{text}."
 
 
 def level_gaps(plan: Plan, frame: pd.DataFrame) -> str:
@@ -109,24 +109,24 @@ def level_gaps(plan: Plan, frame: pd.DataFrame) -> str:
 
 
 def lambda_and_theory(plan: Plan, frame: pd.DataFrame) -> str:
-    """How far coverage is from 1 − 2λ below the collapse, and what is left at λ = 0.5."""
+    """How far coverage is from 1 − 2λ below the collapse, and its value at λ = 0.5."""
     means = frame.groupby("lambda_found")["picp"].mean()
     below = means[means.index < 0.5]
     gap = below - (1 - 2 * below.index.to_numpy(dtype=float))
     worst = gap.abs().idxmax()
-    words = (
+    text = (
         f"Below λ = 0.5 mean coverage differs from 1 − 2λ by {signed(gap.min())} to "
         f"{signed(gap.max())}, most at λ = {worst:g}"
     )
-    return f"{words}; at λ = 0.5 it is {means[0.5]:.3f}." if 0.5 in means.index else f"{words}."
+    return f"{text}; at λ = 0.5 it is {means[0.5]:.3f}." if 0.5 in means.index else f"{text}."
 
 
 def lambda_cliff(plan: Plan, frame: pd.DataFrame) -> str:
     """Coverage below and above λ = 0.5 under the published loss."""
     means = frame.groupby("lambda_found")["picp"].mean()
     below, above = means[means.index < 0.5], means[means.index > 0.5]
-    words = f"Mean coverage below λ = 0.5: {from_to(below)}"
-    return f"{words}; above it: {from_to(above)}." if len(above) else f"{words}."
+    text = f"Mean coverage below λ = 0.5: {from_to(below)}"
+    return f"{text}; above it: {from_to(above)}." if len(above) else f"{text}."
 
 
 def best_lambdas_found(plan: Plan, frame: pd.DataFrame) -> str:
@@ -167,11 +167,11 @@ def headline_gain(plan: Plan, frame: pd.DataFrame) -> str:
 
 
 def sentences(*parts: tuple[PaperTable, Reading, str]) -> Callable[[Measured], str]:
-    """Return what makes a list of readings, each with a link to where it is shown."""
+    """Return a function that makes a list of sentences, each with a link to its page."""
 
-    def made(found: Measured) -> str:
+    def made(measured: Measured) -> str:
         return "\n".join(
-            f"- {reading(*found.table(study))} ({link})" for study, reading, link in parts
+            f"- {reading(*measured.table(study))} ({link})" for study, reading, link in parts
         )
 
     return made

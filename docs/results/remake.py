@@ -1,7 +1,7 @@
-"""Make the pages of results again: run what is missing, then fill tables, pictures and sentences.
+"""Make the pages of results: run missing fits, then fill in tables, pictures and sentences.
 
-Killed at any moment, it goes on where it stopped when called again: every finished fit is in the
-results file. A page is written as soon as all its fits are there.
+A run that was killed continues where it stopped, because every finished fit is stored in the
+results file. A page is written as soon as all its fits are finished.
 """
 
 from __future__ import annotations
@@ -69,13 +69,13 @@ def _cells(page: Page, scale: Scale) -> list[Cell]:
     """
     cells = []
     for study in page.studies:
-        found = study.cells(scale)
-        if not found and study.fits:
+        own = study.cells(scale)
+        if not own and study.fits:
             raise DataFileError(
                 f"{study}: expected at least one of its data sets on this machine, got none; set "
                 f"{DATA_DIR} to a folder that holds them (see qpignn datasets)"
             )
-        cells += found
+        cells += own
     return cells
 
 
@@ -86,11 +86,11 @@ def _by_seed(cell: Cell) -> int:
 def remake(
     pages: Sequence[Page], store: Store, scale: Scale, *, into: Path = ROOT, jobs: int = JOBS
 ) -> int:
-    """Run what is missing and write the pages; return how many fits failed.
+    """Run missing fits and write the pages; return how many fits failed.
 
     Args:
-        pages: which.
-        store: where finished fits are found and kept.
+        pages: the pages to write.
+        store: store of finished fits.
         scale: how much of every study to run.
         into: folder that the pages are written under; they are read from the repository.
         jobs: processes, of one thread each.
@@ -98,9 +98,9 @@ def remake(
     torch.set_num_threads(1)
     works = work_of(pages, scale)
     every = {key: cell for work in works for key, cell in work.cells.items()}
-    known = {*store.get_rows(every)}
-    say(f"{len(every):,} fits, {len(every) - len(known):,} of them to run; kept in {store.path}")
-    progress, failed = Progress(len(every) - len(known)), set[str]()
+    missing = len(every) - len(store.get_rows(every))
+    say(f"{len(every):,} fits, {missing:,} of them to run; stored in {store.path}")
+    progress, failed = Progress(missing), set[str]()
     for work in works:
         outcome = run_cells(
             [cell for key, cell in work.cells.items() if key not in failed],
@@ -121,25 +121,25 @@ class Progress:
 
     def __init__(self, total: int) -> None:
         self.total, self.count = total, 0
-        self.started = self.told = time.monotonic()
+        self.started = self.printed = time.monotonic()
 
     def done(self, cell: Cell, error: str | None) -> None:
-        """Count a fit, and say so now and then."""
+        """Count a fit, and print the progress every 30 seconds."""
         self.count += 1
         now = time.monotonic()
-        if now - self.told >= SECONDS or self.count == self.total:
-            self.told = now
+        if now - self.printed >= SECONDS or self.count == self.total:
+            self.printed = now
             left = (now - self.started) / self.count * (self.total - self.count)
             say(f"{self.count:,} of {self.total:,} fits, about {left / 60:.0f} min left")
 
 
 def say(line: str) -> None:
-    """Print a line at once, also into a file."""
+    """Print a line without buffering."""
     print(line, flush=True)
 
 
 def write(work: Work, store: Store, scale: Scale, into: Path) -> list[Path]:
-    """Fill a page from the rows that are there; return what was written."""
+    """Fill a page from the stored rows; return the files written."""
     rows = store.get_rows(work.cells)
     measured = Measured(rows, scale)
     blocks = {name: block(measured) for name, block in work.page.blocks.items()}
@@ -160,52 +160,52 @@ def _has(path: Path, content: bytes) -> bool:
 
 
 def made(work: Work, rows: dict[str, dict[str, Any]], store: Store, scale: Scale) -> str:
-    """Return the sentences on what a page was made with."""
-    found: dict[str, set[str]] = {}
+    """Return the sentences on the code, date and versions that a page was made with."""
+    versions: dict[str, set[str]] = {}
     for row in rows.values():
         for name, version in row["versions"].items():
-            found.setdefault(name, set()).add(version)
+            versions.setdefault(name, set()).add(version)
     libraries = ", ".join(
-        f"{shown} {' and '.join(sorted(found[name]))}"
+        f"{shown} {' and '.join(sorted(versions[name]))}"
         for name, shown in (("python", "Python"), ("torch", "torch"), ("numpy", "NumPy"))
-        if name in found
+        if name in versions
     )
     minutes = sum(row["fit_seconds"] for row in rows.values()) / 60
-    words = [
+    sentences = [
         f"Made with qpignn {__version__}, code `{code_digest()[:SHORT]}`, on "
         f"{store.latest_day(rows) or 'no day'}: {len(rows):,} fits that took {minutes:.0f} minutes "
         f"of one core ({libraries})."
     ]
     lost = len(work.cells) - len(rows)
-    words += [f"**{lost:,} of {len(work.cells):,} fits are missing.**"] if lost else []
+    sentences += [f"**{lost:,} of {len(work.cells):,} fits are missing.**"] if lost else []
     if scale.seeds is not None or scale.quick:
         last = (scale.seeds or 1) - 1
         few = f"seeds 0 to {last}" if last else "seed 0"
         limit = "a dry run" if scale.quick else f"{few} of each study"
-        words.append(f"**A preview: {limit}.** `make results` runs all.")
+        sentences.append(f"**A preview: {limit}.** `make results` runs all.")
     absent = [name for name in BENCHMARK if name not in datasets_here()]
     if absent:
-        words.append(f"Without {', '.join(absent)}, whose files were not at hand.")
-    return " ".join(words)
+        sentences.append(f"Without {', '.join(absent)}, whose files were not available.")
+    return " ".join(sentences)
 
 
 def state(page: str, code: str) -> str:
-    """Return whether a page belongs to some code: ``current``, ``stale`` or without a digest.
+    """Return whether a page was made with some code: ``current``, ``stale`` or ``no digest``.
 
     Args:
-        page: its text.
+        page: text of the page.
         code: the digest of the code.
     """
-    found = MADE.search(page)
-    if found is None:
+    match = MADE.search(page)
+    if match is None:
         return "no digest"
-    if found[1] != code[:SHORT]:
-        return f"stale (code {found[1]})"
+    if match[1] != code[:SHORT]:
+        return f"stale (code {match[1]})"
     return "current, a preview" if "**A preview" in page else "current"
 
 
 def check(pages: Sequence[Page], store: Store | None, root: Path = ROOT) -> list[str]:
-    """Return a line per page: whether it is stale, and how many of its fits are missing."""
+    """Return one line per page: whether it is stale, and how many of its fits are missing."""
     lines = [f"code {code_digest()[:SHORT]}"]
     for page in pages:
         text = (root / page.path).read_text(encoding="utf-8")
@@ -214,13 +214,13 @@ def check(pages: Sequence[Page], store: Store | None, root: Path = ROOT) -> list
 
 
 def _missing(page: Page, store: Store | None) -> str:
-    """Say how many fits of a page are missing in a store."""
+    """Return how many fits of a page are missing in a store, as text."""
     try:
         (work,) = work_of([page], Scale())
     except DataFileError:
-        return "not all of its data sets are here"
-    known = {} if store is None else store.get_rows(work.cells)
-    return f"{len(work.cells) - len(known):,} of {len(work.cells):,} fits to run"
+        return "not all of its data sets are available"
+    rows = {} if store is None else store.get_rows(work.cells)
+    return f"{len(work.cells) - len(rows):,} of {len(work.cells):,} fits to run"
 
 
 def unused(root: Path = ROOT) -> list[Path]:
@@ -237,7 +237,7 @@ def main() -> int:
     add: Callable[..., Any] = parser.add_argument
     add("--results", type=Path, default=default, help="SQLite file of finished fits")
     add("--jobs", type=int, default=JOBS, help="processes, of one thread each")
-    add("--seeds", type=int, help="a preview: at most so many seeds of each study")
+    add("--seeds", type=int, help="a preview: largest number of seeds of each study")
     add("--quick", action="store_true", help="a dry run: two data sets and two epochs")
     add("--into", type=Path, default=ROOT, help="folder to write the pages under")
     add("--check", action="store_true", help="only list which pages are stale")
@@ -256,7 +256,7 @@ def main() -> int:
             say(f"deleted {path}, which no page shows")
         return 1 if failed else 0
     except KeyboardInterrupt:
-        say(f"interrupted: finished fits are in {options.results}; call again to go on")
+        say(f"interrupted: finished fits are in {options.results}; the same command continues")
         return 130
     except (QpignnError, QpignnWarning, ValueError) as error:
         say(f"error: {error}")

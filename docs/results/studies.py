@@ -1,7 +1,7 @@
-"""What the pages of results show: each comparison and each table of the paper, with its command.
+"""Studies that the pages of results show: comparisons and tables of the paper, with their commands.
 
-A study says which cells it needs and which command runs them, so that the command on a page and
-the figures beside it cannot differ.
+A study defines both its cells and the command that runs them, so that the command on a page and the
+figures beside it cannot differ.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ class Scale:
     """How much of every study is run.
 
     Attributes:
-        seeds: at most so many; None runs each study's own number.
-        quick: two data sets and two epochs, to see that everything works.
+        seeds: largest number of seeds; None runs each study's own number.
+        quick: two data sets and two epochs, to check that everything works.
     """
 
     seeds: int | None = None
@@ -76,8 +76,8 @@ class Comparison:
             return grid(names, self.methods, self.scaled(scale).seeds, **what)
         cells: list[Cell] = []
         for method in self.methods:
-            known = setting_names(method)
-            what["settings"] = {k: v for k, v in QUICK.items() if k in known}
+            allowed = setting_names(method)
+            what["settings"] = {k: v for k, v in QUICK.items() if k in allowed}
             cells += grid(names[:QUICK_SETS], [method], scale.capped(2), **what)
         return cells
 

@@ -108,7 +108,7 @@ def test_remake_without_any_data_says_where_to_put_them(
         monkeypatch.setenv(name, str(tmp_path))
     with pytest.raises(DataFileError, match=r"exchangeability.*set QPIGNN_DATA_DIR"):
         work_of([OTHERS], Scale(1))
-    assert check([OTHERS], None)[1].endswith("; not all of its data sets are here")
+    assert check([OTHERS], None)[1].endswith("; not all of its data sets are available")
 
 
 def test_picture_is_drawn_smaller_where_its_file_would_be_too_large() -> None:
