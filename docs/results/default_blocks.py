@@ -119,7 +119,8 @@ def other_levels(measured: Measured, study: Comparison) -> str:
     shown = {level: f"{100 * level:g} %" for level in study.levels}
     return paragraphs(
         f"PICP / MPIW, means over {counted(measured.rows(study))}. Mean coverage is within "
-        f"{NEAR:g} of the level on {listed(counts)} of {total} data sets at {listed([*shown.values()])}.",
+        f"{NEAR:g} of the level on {listed(counts)} of {total} data sets at "
+        f"{listed([*shown.values()])}.",
         _pair_table(pairs, shown),
         measured.command(study),
     )

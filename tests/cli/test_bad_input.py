@@ -276,7 +276,9 @@ def test_a_full_disk_behind_standard_output_is_told_in_one_line() -> None:
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.startswith("error: expected enough disk space for the output, got OSError: [Errno 28]")
+    assert line.startswith(
+        "error: expected enough disk space for the output, got OSError: [Errno 28]"
+    )
 
 
 # --- Ctrl-C ---

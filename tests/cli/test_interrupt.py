@@ -246,7 +246,8 @@ def test_fit_sigint_within_the_first_epoch_exits_130_without_a_model(
     signals(1)
     done = qpignn(*OPTIONS, "--out", tmp_path / "model")
     assert done.code == 130
-    assert done.err.splitlines()[-1] == "interrupted: the same command with --resume continues the fit"
+    last = done.err.splitlines()[-1]
+    assert last == "interrupted: the same command with --resume continues the fit"
     assert not (tmp_path / "model" / "model.json").exists()
     done = qpignn(*OPTIONS, "--out", tmp_path / "model", "--resume")
     assert done.code == 0

@@ -112,7 +112,8 @@ def test_fit_without_resume_starts_from_the_beginning_and_prints_it(
 def test_nothing_to_resume_is_no_mistake(qpignn: Run, tmp_path: Path) -> None:
     done = qpignn(*fit(tmp_path / "m", "--resume"))
     assert done.code == 0
-    assert f"nothing to resume in {tmp_path / 'm' / 'checkpoint'}: starting from the beginning" in done.err
+    folder = tmp_path / "m" / "checkpoint"
+    assert f"nothing to resume in {folder}: starting from the beginning" in done.err
 
 
 def test_another_fit_is_not_resumed(
