@@ -205,7 +205,7 @@ def summary(intervals: Intervals, y: Any, *, y_given: Any) -> dict[str, float | 
 
     ``mpiw``, ``mpe`` and ``winkler`` are in multiples of the range of ``y_given``, and
     ``sharpness`` in its square. ``nmpiw`` and ``cwc`` use the range of the evaluated targets.
-    ``mpiw_raw`` is in the target's unit. ``winkler_one`` is the score of the published code, with a
+    ``mpiw_raw`` is in the target's unit. ``winkler_one`` is the score with a
     penalty of 1 per unit. ``mae`` and ``rmse`` are errors of the point prediction, in the target's
     unit.
 
