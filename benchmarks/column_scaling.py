@@ -99,7 +99,7 @@ SETS: dict[str, Callable[[], Data]] = {
 
 def score(view: View, seed: int, rule: Rule) -> float:
     """Return the Winkler score of a fit whose columns are scaled by a rule."""
-    with warnings.catch_warnings(), patch("qpignn.methods.net.fit_feature_scaler", rule):
+    with warnings.catch_warnings(), patch("qpignn.methods.scaled_data.fit_feature_scaler", rule):
         warnings.simplefilter("ignore", QpignnWarning)
         model = QpiGNN(LEVEL, seed=seed).fit(view.fit)
     found = model.predict_interval(view.predict, view.test_mask)

@@ -28,7 +28,7 @@ from torch_geometric.data import Data
 from qpignn import QpiGNN
 from qpignn.calibration import cross_fit
 from qpignn.errors import QpignnWarning
-from qpignn.methods import selfcalibrating
+from qpignn.methods import qpignn
 
 Floats = npt.NDArray[np.float64]
 Edges = npt.NDArray[np.int64]
@@ -106,20 +106,20 @@ WORLDS: dict[str, Callable[[np.random.Generator], Data]] = {
 
 def two_fits(data: Data, given: torch.Tensor, seed: int) -> tuple[QpiGNN, QpiGNN]:
     """Return the same nets calibrated with competing forms, and as the default does."""
-    original, competing = selfcalibrating.calibrate_members, []
+    original, competing = cross_fit.CrossFit.fit, []
 
     def recorded(*args: object, **settings: object) -> object:
         with patch.object(cross_fit, "FEW", 0):
             competing.append(original(*args, **settings)[0])
         return original(*args, **settings)
 
-    with patch.object(selfcalibrating, "calibrate_members", recorded):
+    with patch.object(cross_fit.CrossFit, "fit", recorded):
         model = QpiGNN(LEVEL, seed=seed).fit(data, given)
     if model.y_scaler_.name != "none":  # transforms of the target compete, too: fit again
-        with patch.object(cross_fit, "FEW", 0), patch.object(selfcalibrating, "FEW", 0):
+        with patch.object(cross_fit, "FEW", 0), patch.object(qpignn, "FEW", 0):
             return QpiGNN(LEVEL, seed=seed).fit(data, given), model
     before = copy.copy(model)
-    before.stretches_ = {LEVEL: competing[0]}
+    before.scalings_ = {LEVEL: competing[0]}
     return before, model
 
 

@@ -42,7 +42,7 @@ import torch
 from torch import Tensor
 
 from qpignn.encoders.sparse import SparseMatrix
-from qpignn.methods.training_set import Seen
+from qpignn.methods.training_set import TrainingSet
 from shapes import Shape
 from steps import FAN_OUT, WIDTH, Epoch
 from timing import Run
@@ -140,7 +140,7 @@ def _entries(matrix: SparseMatrix) -> int:
     return matrix.columns.numel()
 
 
-def _sampled(seen: Seen) -> int:
+def _sampled(seen: TrainingSet) -> int:
     """How many neighbours an epoch of minibatches draws."""
     assert seen.batch is not None
     return int(seen.graph.mean.starts.diff()[seen.batch.positions].clamp(max=FAN_OUT).sum())

@@ -20,8 +20,9 @@ from torch import Tensor, nn
 from torch_geometric.nn import SAGEConv
 
 from qpignn.encoders.sparse import prepare
+from qpignn.methods.net_training import batch_steps, measure
 from qpignn.methods.qpignn import QpiGNN
-from qpignn.methods.training_set import Batch, Seen
+from qpignn.methods.training_set import Batch, TrainingSet
 from qpignn.runtime.memory import retain_freed_memory
 from qpignn.training.loop import once
 from qpignn.training.weights import FlatWeights
@@ -44,7 +45,7 @@ class Epoch:
 
     run: Run
     nets: int = 1
-    seen: Seen | None = None
+    seen: TrainingSet | None = None
 
 
 def make_epoch(variant: str, shape: Shape) -> Epoch:
@@ -110,14 +111,14 @@ def our_epoch(shape: Shape, *, nets: int = 1, batch_size: int | None = None) -> 
         device="cpu",
     )
     method.lambda_width_ = LAMBDA
-    method.net_ = method._new_net(shape.features).train()
-    weights = FlatWeights(method.net_.parameters(), lr=LR, weight_decay=0.0)
+    net = method._new_net(shape.features).train()
+    weights = FlatWeights(net.parameters(), lr=LR, weight_decay=0.0)
     graph = prepare(x, edges, first=None if batch_size else given)
     del x, edges
     none = torch.zeros(nets, len(given), dtype=torch.bool)
     batch = Batch(batch_size, given) if batch_size else None
-    seen = Seen(graph, y[given], torch.ones(len(given)), none, batch)
-    steps = method._batch_steps(seen) if batch else once(method._measure(seen))
+    seen = TrainingSet(graph, y[given], torch.ones(len(given)), none, batch)
+    steps = batch_steps(method, net, seen) if batch else once(measure(method, net, seen))
     epochs = count()
     retain_freed_memory()  # as every fit does; the rivals in this process have it, too
 

@@ -17,6 +17,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from qpignn.methods.base import IntervalMethod
+from qpignn.methods.fitted import as_fitted
+from qpignn.tasks.base import FitInputs
 
 SECRET = 7.25e299
 Make = Callable[[], IntervalMethod]
@@ -61,15 +63,16 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return saw
 
 
-def _watched(fit: Callable[..., None], saw: list[str]) -> Callable[..., None]:
-    def watched(self: IntervalMethod, data: Data, given: Tensor) -> None:
+def _watched(fit: Callable[..., int | None], saw: list[str]) -> Callable[..., int | None]:
+    def watched(self: IntervalMethod, inputs: FitInputs) -> int | None:
+        data, given = inputs.data, inputs.given
         # a class may call its parent's with fewer nodes than it was given: these are its own
         first = not self.__dict__.get("_watched")
         if holds_secret(data) or (first and not bool(data.y[~given].isnan().all())):
             saw.append(type(self).__name__)
         self.__dict__["_watched"] = True
         try:
-            fit(self, data, given)
+            return fit(self, inputs)
         finally:
             self.__dict__["_watched"] = not first
 
@@ -91,6 +94,6 @@ def signs(make: Make, data: Data, hidden: Tensor, saw: list[str]) -> set[str]:
 
 def learnt(method: IntervalMethod) -> tuple[object, ...]:
     """Return all that a fit learnt, to the last bit."""
-    state = method._as_fitted()._state()
+    state = as_fitted(method)._state()
     tensors = {name: tensor.detach().numpy().tobytes() for name, tensor in state.items()}
     return tensors, method.history_

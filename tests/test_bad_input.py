@@ -307,7 +307,7 @@ SETTINGS = [
     Case("a conformal step around a name", lambda t: Conformal("sqr").fit(graph()), SettingError, r"method: expected a method of this library, such as make_method\('sqr'\), got 'sqr'"),
     Case("all nodes for calibration", lambda t: make_method("conformal:sqr", calibration=1), SettingError, "calibration: expected a share strictly between 0 and 1, got 1"),
     Case("a number beyond all numbers", lambda t: fit(weight_decay=10**400), SettingError, "weight_decay: expected a number from 0 up, got 1000"),
-    Case("weights of another net", lambda t: QpiGNN(epochs=2).start_from({}).fit(graph()), SettingError, "start_from: the weights do not fit the net"),
+    Case("weights of another net", lambda t: QpiGNN(epochs=2).fit(graph(), initial_weights={}), SettingError, "initial_weights: the weights do not fit the net"),
     Case("a prediction before the fit", lambda t: QpiGNN().predict_interval(graph()), NotFittedError, "this QpiGNN is not fitted yet; call fit first"),
     Case("a graph that is a table", lambda t: QpiGNN().fit(pd.DataFrame()), GraphError, "expected a torch_geometric.data.Data, got DataFrame; make one with from_frames"),
     Case("an unknown data set", lambda t: load_dataset("basix"), UnknownNameError, "unknown data set 'basix': did you mean basic"),

@@ -28,6 +28,7 @@ from qpignn.methods.catalog import CLASSES, METHODS
 from qpignn.methods.quantile import QuantileGNN
 from qpignn.paper.published import protocol as published
 from qpignn.paper.published.methods import METHODS as PUBLISHED
+from qpignn.tasks import FitInputs
 
 FEW = {"correction_epochs": 3}
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
@@ -90,9 +91,11 @@ class Peeking(QuantileGNN):
         del self.everything
         return self
 
-    def _fit_scalers(self, data: Data, given: Tensor, transform: str = "none") -> None:
-        super()._fit_scalers(data, given, transform)
-        self.y_scaler_ = fit_target_scaler(self.everything, ~self.everything.isnan())
+    def _fit(self, inputs: FitInputs) -> int | None:
+        calibrated_on = super()._fit(inputs)
+        scaler = fit_target_scaler(self.everything, ~self.everything.isnan())
+        self.scalers_ = replace(self.scalers_, y=scaler)
+        return calibrated_on
 
 
 class Hoarding(QuantileGNN):
@@ -114,7 +117,7 @@ def test_a_method_that_cheats_is_found(
 def test_a_library_that_hides_nothing_is_found(
     name: str, graph: Data, saw: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("qpignn.methods.base.hide_targets", lambda data, keep: data)
+    monkeypatch.setattr("qpignn.tasks.node.hide_targets", lambda data, keep: data)
     assert "handed to _fit" in signs(maker(name), graph, graph.test_mask, saw)
 
 

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from html import escape
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Floats = npt.NDArray[np.float64]
-SIDES = ("both", "lower", "upper")
+Side = Literal["both", "lower", "upper"]
+SIDES: tuple[str, ...] = get_args(Side)
 """Which bounds a result has: an interval, or one bound only."""
 FRAME_COLUMNS = ("prediction", "lower", "upper", "epistemic", "aleatoric")
 """Columns of a table of intervals beside the ids."""

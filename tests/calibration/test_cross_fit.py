@@ -10,53 +10,28 @@ from scipy import stats
 
 from qpignn import intervals
 from qpignn.calibration import cross_fit
-from qpignn.calibration.cross_fit import Form, Reach, Stretch
+from qpignn.calibration.conformal import conformal_rank
+from qpignn.calibration.cross_fit import CrossFit, Form
+from qpignn.calibration.width_scaling import MemberOutputs, WidthScaling
 
 
-def reach_of(count: int, half: float = 1.0) -> Reach:
-    return Reach(np.zeros(count), np.full(count, half), np.full(count, half))
-
-
-@pytest.mark.parametrize(
-    ("count", "level", "rank"),
-    [(9, 0.9, 9), (8, 0.9, 9), (99, 0.9, 90), (100, 0.9, 91), (3, 0.5, 2)],
-)
-def test_ranks_by_hand(count: int, level: float, rank: int) -> None:
-    assert cross_fit.conformal_rank(count, level) == rank
-
-
-@pytest.mark.parametrize(("level", "count"), [(0.9, 9), (0.95, 19), (0.5, 1), (0.8, 4)])
-def test_how_many_nodes_a_level_needs(level: float, count: int) -> None:
-    assert cross_fit.enough_for(level) == count
-    assert cross_fit.conformal_rank(count, level) == count  # the largest score will do
-    assert cross_fit.conformal_rank(count - 1, level) > count - 1  # no score will
-
-
-def test_a_conformal_quantile_is_the_score_of_its_rank_or_none() -> None:
-    scores = np.array([5.0, 1.0, 4.0, 2.0, 3.0])
-    assert cross_fit.conformal_quantile(scores, 0.5) == 3.0  # rank 6 · 0.5
-    assert cross_fit.conformal_quantile(scores, 5 / 6) == 5.0  # the last there is
-    assert cross_fit.conformal_quantile(scores, 0.9) == np.inf
-    many = np.random.default_rng(0).permutation(999).astype(float)  # ranks 10, 20, … of 0, 1, …
-    for share in range(1, 100):
-        assert cross_fit.conformal_quantile(many, share / 100) == 10 * share - 1
-        lower = Form("lower", None, 1.0).fit(reach_of(999), -many, share / 100)
-        assert lower.below == 10 * share - 1
+def outputs_of(count: int, half: float = 1.0) -> MemberOutputs:
+    return MemberOutputs(np.zeros(count), np.full(count, half), np.full(count, half))
 
 
 def test_a_side_without_a_bound_has_none_even_where_half_widths_vanish() -> None:
-    reach = Reach(np.array([1.0]), np.array([0.0]), np.array([0.0]))
-    lower, upper = Stretch(np.inf, 2.0).bounds(reach)
+    outputs = MemberOutputs(np.array([1.0]), np.array([0.0]), np.array([0.0]))
+    lower, upper = WidthScaling(np.inf, 2.0).bounds(outputs)
     assert (lower[0], upper[0]) == (-np.inf, 1.0)
 
 
 def test_a_stretch_by_hand() -> None:
-    reach = Reach(np.array([10.0, 20.0]), np.array([4.0, 9.0]), np.array([1.0, 16.0]))
-    lower, upper = Stretch(2.0, 3.0, power=0.5).bounds(reach)
+    outputs = MemberOutputs(np.array([10.0, 20.0]), np.array([4.0, 9.0]), np.array([1.0, 16.0]))
+    lower, upper = WidthScaling(2.0, 3.0, power=0.5).bounds(outputs)
     assert (lower.tolist(), upper.tolist()) == ([6.0, 14.0], [13.0, 32.0])
-    lower, upper = Stretch(2.0, 3.0).bounds(reach)  # half-widths as they are
+    lower, upper = WidthScaling(2.0, 3.0).bounds(outputs)  # half-widths as they are
     assert (lower.tolist(), upper.tolist()) == ([2.0, 2.0], [13.0, 68.0])
-    lower, upper = Stretch(2.0, np.inf, power=0.0).bounds(reach)
+    lower, upper = WidthScaling(2.0, np.inf, power=0.0).bounds(outputs)
     assert (lower.tolist(), upper.tolist()) == ([8.0, 18.0], [np.inf, np.inf])
 
 
@@ -80,11 +55,11 @@ Y = np.array([-9.0, -4.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 5.0])  # nine nodes, va
     ],
 )
 def test_forms_by_hand(form: Form, level: float, below: float, above: float) -> None:
-    stretch = form.fit(reach_of(9), Y, level)
-    assert (stretch.below, stretch.above) == pytest.approx((below, above))
+    scaling = form.fit(outputs_of(9), Y, level)
+    assert (scaling.below, scaling.above) == pytest.approx((below, above))
     if form.power < 1:
         return
-    twice = form.fit(reach_of(9, half=2.0), Y, level)  # factors are in half-widths
+    twice = form.fit(outputs_of(9, half=2.0), Y, level)  # factors are in half-widths
     assert (twice.below, twice.above) == pytest.approx((below / 2, above / 2))
 
 
@@ -99,14 +74,16 @@ def test_every_form_covers_what_it_must_and_holds_the_value(
     seed: int, level: float, share: float | None, power: float, count: int
 ) -> None:
     rng = np.random.default_rng(seed)
-    reach = Reach(rng.normal(size=count), rng.exponential(size=count), rng.exponential(size=count))
+    outputs = MemberOutputs(
+        rng.normal(size=count), rng.exponential(size=count), rng.exponential(size=count)
+    )
     y = rng.normal(size=count)
-    lower, upper = Form("both", share, power).fit(reach, y, level).bounds(reach)
+    lower, upper = Form("both", share, power).fit(outputs, y, level).bounds(outputs)
     covered = int(((lower <= y + 1e-12) & (y - 1e-12 <= upper)).sum())
     ends = 1 if share is None else 2
-    assert covered >= min(cross_fit.conformal_rank(count, level) + ends - 1, count)
-    assert (lower <= reach.value).all()
-    assert (reach.value <= upper).all()
+    assert covered >= min(conformal_rank(count, level) + ends - 1, count)
+    assert (lower <= outputs.value).all()
+    assert (outputs.value <= upper).all()
 
 
 @pytest.mark.parametrize(
@@ -120,24 +97,26 @@ def test_coverage_of_new_nodes_by_monte_carlo(side: str, share: float | None) ->
     hits = 0
     for _ in range(draws):
         y = rng.standard_t(3, size=count + 1)
-        stretch = Form(side, share, 1.0).fit(reach_of(count), y[:-1], 0.8)
-        lower, upper = stretch.bounds(reach_of(1))
+        scaling = Form(side, share, 1.0).fit(outputs_of(count), y[:-1], 0.8)
+        lower, upper = scaling.bounds(outputs_of(1))
         hits += bool(lower[0] <= y[-1] <= upper[0])
     assert hits / draws == pytest.approx(0.8, abs=4 * (0.16 / draws) ** 0.5)
 
 
 def test_evened_half_widths_keep_their_sides_apart() -> None:
-    reach = Reach(np.zeros(4), np.array([1.0, 1.0, 4.0, 4.0]), np.array([9.0, 9.0, 36.0, 36.0]))
+    outputs = MemberOutputs(
+        np.zeros(4), np.array([1.0, 1.0, 4.0, 4.0]), np.array([9.0, 9.0, 36.0, 36.0])
+    )
     y = np.array([-5.0, 3.0, 5.0, 20.0])
-    even = Form("both", None, 0.0).fit(reach, y, 0.8)  # of means 2.5 and 22.5; the first is 2 off
+    even = Form("both", None, 0.0).fit(outputs, y, 0.8)  # of means 2.5 and 22.5; the first is 2 off
     assert (even.below, even.above) == pytest.approx((5.0, 45.0))
 
 
 def test_half_drawn_half_widths_by_hand() -> None:
     """Means 4 and 16, so units 2 and 4: the first node is 6 / (2 · √1) = 3 off, the other less."""
-    reach = Reach(np.zeros(2), np.array([1.0, 7.0]), np.array([4.0, 28.0]))
-    fitted = Form("both", None, 0.5).fit(reach, np.array([-6.0, 40.0]), 0.6)
-    assert fitted == Stretch(pytest.approx(3 * 2), pytest.approx(3 * 4), 0.5)
+    outputs = MemberOutputs(np.zeros(2), np.array([1.0, 7.0]), np.array([4.0, 28.0]))
+    fitted = Form("both", None, 0.5).fit(outputs, np.array([-6.0, 40.0]), 0.6)
+    assert fitted == WidthScaling(pytest.approx(3 * 2), pytest.approx(3 * 4), 0.5)
 
 
 def test_a_price_by_hand() -> None:
@@ -175,15 +154,15 @@ def test_price_of_heavy_tailed_targets_is_finite_where_intervals_have_no_width()
     assert cross_fit.price(nothing, nothing, y, level=0.9, heavy_tailed=True) > 0
 
 
-def outliers(below: int, count: int = 1000, level: float = 0.9) -> tuple[Reach, np.ndarray]:
+def outliers(below: int, count: int = 1000, level: float = 0.9) -> tuple[MemberOutputs, np.ndarray]:
     """Nodes between −1 and 1 but for as many as may be missed: so many far below, others above.
 
     The net thinks that the truth may lie ten times farther above than below.
     """
     y = np.linspace(-1, 1, count)
-    far = count - cross_fit.conformal_rank(count, level) - 1
+    far = count - conformal_rank(count, level) - 1
     y[:below], y[below:far] = -30.0, 30.0
-    return Reach(np.zeros(count), np.full(count, 1.0), np.full(count, 10.0)), y
+    return MemberOutputs(np.zeros(count), np.full(count, 1.0), np.full(count, 10.0)), y
 
 
 @pytest.mark.parametrize(
@@ -192,20 +171,20 @@ def outliers(below: int, count: int = 1000, level: float = 0.9) -> tuple[Reach, 
 )
 def test_the_share_of_the_miss_that_fits_the_tails_is_found(share: float, below: int) -> None:
     """98 of 1,000 may be missed; any other share keeps some of the far ones."""
-    reach, y = outliers(below)
-    assert cross_fit.calibrate(reach, y, 0.9) == Form("both", share, 1.0)
+    outputs, y = outliers(below)
+    assert cross_fit.choose_form(outputs, y, 0.9) == Form("both", share, 1.0)
     for tails in ("equal", "symmetric"):
-        kept = cross_fit.calibrate(reach, y, 0.9, tails=tails)
+        kept = cross_fit.choose_form(outputs, y, 0.9, tails=tails)
         assert kept == Form("both", None, 1.0)
     for side in ("lower", "upper"):
-        assert cross_fit.calibrate(reach, y, 0.9, side=side) == Form(side, None, 1.0)
+        assert cross_fit.choose_form(outputs, y, 0.9, side=side) == Form(side, None, 1.0)
 
 
 def test_two_factors_need_a_node_more_than_one() -> None:
     y = np.linspace(-1, 1, 499)
     for count, free in ((249, False), (499, True)):  # the rank of 0.996 is 249 of 249, 498 of 499
-        reach = Reach(np.zeros(count), np.full(count, 1.0), np.full(count, 10.0))
-        assert (cross_fit.calibrate(reach, y[:count], 0.996).share is not None) == free
+        outputs = MemberOutputs(np.zeros(count), np.full(count, 1.0), np.full(count, 10.0))
+        assert (cross_fit.choose_form(outputs, y[:count], 0.996).share is not None) == free
 
 
 @pytest.mark.parametrize("tails", ["free", "equal", "symmetric"])
@@ -213,8 +192,8 @@ def test_calibrate_few_nodes_uses_form_that_depends_on_their_number_only(tails: 
     rng = np.random.default_rng(3)
     for _ in range(20):
         half = np.exp(2 * rng.normal(size=100))
-        reach = Reach(rng.normal(size=100), half, rng.uniform(1, 9, 100))
-        found = cross_fit.calibrate(reach, rng.exponential(size=100), 0.9, tails=tails)
+        outputs = MemberOutputs(rng.normal(size=100), half, rng.uniform(1, 9, 100))
+        found = cross_fit.choose_form(outputs, rng.exponential(size=100), 0.9, tails=tails)
         assert found == Form("both", None, 0.5)  # 100 / (100 + 100)
 
 
@@ -225,9 +204,9 @@ def test_calibrate_few_nodes_covers_a_new_node_at_the_level() -> None:
     for _ in range(4000):
         half = np.exp(rng.normal(size=21))
         y = rng.standard_t(3, size=21)
-        reach = Reach(np.zeros(20), half[:20], half[:20])
-        stretch = cross_fit.calibrate(reach, y[:20], 0.9).fit(reach, y[:20], 0.9)
-        lower, upper = stretch.bounds(Reach(np.zeros(1), half[20:], half[20:]))
+        outputs = MemberOutputs(np.zeros(20), half[:20], half[:20])
+        scaling = cross_fit.choose_form(outputs, y[:20], 0.9).fit(outputs, y[:20], 0.9)
+        lower, upper = scaling.bounds(MemberOutputs(np.zeros(1), half[20:], half[20:]))
         hits.append(lower[0] <= y[20] <= upper[0])
     assert abs(np.mean(hits) - 19 / 21) < 4 * (19 / 21 * 2 / 21 / 4000) ** 0.5
 
@@ -236,8 +215,8 @@ def test_calibrate_few_nodes_covers_a_new_node_at_the_level() -> None:
 def test_half_widths_are_drawn_as_far_as_the_noise_says(power: float) -> None:
     rng = np.random.default_rng(7)
     half = np.exp(2 * rng.normal(size=2000))
-    reach = Reach(np.zeros(2000), half, half)
-    found = cross_fit.calibrate(reach, half**power * rng.normal(size=2000), 0.9)
+    outputs = MemberOutputs(np.zeros(2000), half, half)
+    found = cross_fit.choose_form(outputs, half**power * rng.normal(size=2000), 0.9)
     assert found.power == power
 
 
@@ -252,11 +231,13 @@ def test_one_sided_noise_frees_the_tails() -> None:
     rng = np.random.default_rng(1)
     y = rng.uniform(0, 1, 1000)
     y[:50] += 30
-    far = Reach(np.full(1000, 0.5), np.full(1000, 0.5), np.full(1000, 15.0))  # equal-tailed words
-    free = cross_fit.calibrate(far, y, 0.9)
+    far = MemberOutputs(
+        np.full(1000, 0.5), np.full(1000, 0.5), np.full(1000, 15.0)
+    )  # equal-tailed words
+    free = cross_fit.choose_form(far, y, 0.9)
     lower, upper = free.fit(far, y, 0.9).bounds(far)
     assert np.mean(upper - lower) < 1.05
-    kept = cross_fit.calibrate(far, y, 0.9, tails="equal")
+    kept = cross_fit.choose_form(far, y, 0.9, tails="equal")
     lower, upper = kept.fit(far, y, 0.9).bounds(far)
     assert kept.share is None
     assert np.mean(upper - lower) > 1.05
@@ -265,26 +246,28 @@ def test_one_sided_noise_frees_the_tails() -> None:
 def test_on_symmetric_noise_the_nets_own_form_stays() -> None:
     rng = np.random.default_rng(2)
     half = np.exp(rng.normal(size=1000))
-    reach = Reach(np.zeros(1000), half, half)
-    own = cross_fit.calibrate(reach, half * rng.normal(size=1000), 0.9)
+    outputs = MemberOutputs(np.zeros(1000), half, half)
+    own = cross_fit.choose_form(outputs, half * rng.normal(size=1000), 0.9)
     assert own == Form("both", None, 1.0)
 
 
 def test_half_widths_that_mean_nothing_are_evened_out() -> None:
     rng = np.random.default_rng(3)
     half = np.exp(2 * rng.normal(size=1000))
-    reach = Reach(np.zeros(1000), half, half)
-    assert cross_fit.calibrate(reach, rng.normal(size=1000), 0.9).power == 0.0
+    outputs = MemberOutputs(np.zeros(1000), half, half)
+    assert cross_fit.choose_form(outputs, rng.normal(size=1000), 0.9).power == 0.0
 
 
 def test_widths_are_compared_in_the_unit_of_the_target() -> None:
     """What is even in logarithms is not in dollars."""
     rng = np.random.default_rng(4)
-    reach, y = reach_of(1000), rng.normal(size=1000)
-    plain = cross_fit.calibrate(reach, y, 0.9).fit(reach, y, 0.9)
-    dear = cross_fit.calibrate(reach, y, 0.9, unit=lambda z: np.exp(3 * z)).fit(reach, y, 0.9)
+    outputs, y = outputs_of(1000), rng.normal(size=1000)
+    plain = cross_fit.choose_form(outputs, y, 0.9).fit(outputs, y, 0.9)
+    steep = cross_fit.choose_form(outputs, y, 0.9, unit=lambda z: np.exp(3 * z)).fit(
+        outputs, y, 0.9
+    )
     assert plain.above == plain.below
-    assert dear.above < plain.above  # where a step costs more dollars, more misses go there
+    assert steep.above < plain.above  # where a step costs more dollars, more misses go there
 
 
 def test_members_judge_only_nodes_they_held_out() -> None:
@@ -294,53 +277,51 @@ def test_members_judge_only_nodes_they_held_out() -> None:
     held_out[np.arange(200) % 5, np.arange(200)] = True
     held_out[:, :20] = False  # nobody can judge these
     value = np.where(held_out, 0.0, y)  # whoever saw a node knows it by heart
-    reach = Reach(value, np.ones((5, 200)), np.ones((5, 200)))
-    stretch, price = cross_fit.calibrate_members(reach, held_out, y, 0.9)
-    honest = cross_fit.Form("both", None, 1.0).fit(reach_of(180), y[20:], 0.9)
-    assert (stretch.below, stretch.above) == (honest.below, honest.above)
+    outputs = MemberOutputs(value, np.ones((5, 200)), np.ones((5, 200)))
+    scaling, price = CrossFit().fit(outputs, held_out, y, 0.9)
+    honest = cross_fit.Form("both", None, 1.0).fit(outputs_of(180), y[20:], 0.9)
+    assert (scaling.below, scaling.above) == (honest.below, honest.above)
     assert price > 0
-    spoilt = y.copy()
-    spoilt[:20] = 1e6
-    assert cross_fit.calibrate_members(reach, held_out, spoilt, 0.9)[0] == stretch
+    changed = y.copy()
+    changed[:20] = 1e6
+    assert CrossFit().fit(outputs, held_out, changed, 0.9)[0] == scaling
 
 
-def members(count: int, value: float = 0.0) -> tuple[Reach, np.ndarray]:
+def members(count: int, value: float = 0.0) -> tuple[MemberOutputs, np.ndarray]:
     """Two nets, each of which held every other node out, and say there as ``outliers`` do."""
     held_out = np.arange(count) % 2 == np.arange(2)[:, None]
-    reach = Reach(
+    outputs = MemberOutputs(
         np.where(held_out, value, 1e6), np.full((2, count), 1.0), np.full((2, count), 10.0)
     )
-    return reach, held_out
+    return outputs, held_out
 
 
 def test_members_calibrate_as_one_net_that_held_all_nodes_out() -> None:
     alone, y = outliers(0)
-    reach, held_out = members(1000)
-    stretch, price = cross_fit.calibrate_members(reach, held_out, y, 0.9)
-    assert stretch == Form("both", 0.0, 1.0).fit(alone, y, 0.9)
-    assert price == pytest.approx(cross_fit.price(y, *stretch.bounds(alone), level=0.9))
-    kept, dearer = cross_fit.calibrate_members(reach, held_out, y, 0.9, tails="equal")
+    outputs, held_out = members(1000)
+    scaling, price = CrossFit().fit(outputs, held_out, y, 0.9)
+    assert scaling == Form("both", 0.0, 1.0).fit(alone, y, 0.9)
+    assert price == pytest.approx(cross_fit.price(y, *scaling.bounds(alone), level=0.9))
+    kept, higher = CrossFit(tails="equal").fit(outputs, held_out, y, 0.9)
     assert kept == Form("both", None, 1.0).fit(alone, y, 0.9)
-    assert dearer > 2 * price
+    assert higher > 2 * price
     for side, open_side in (("lower", "above"), ("upper", "below")):
-        single, nothing = cross_fit.calibrate_members(reach, held_out, y, 0.9, side=side)
+        single, nothing = CrossFit(side=side).fit(outputs, held_out, y, 0.9)
         assert single == Form(side, None, 1.0).fit(alone, y, 0.9)
         assert getattr(single, open_side) == np.inf
         assert nothing == 0.0  # a single bound has no width
 
 
 def test_members_are_priced_in_the_unit_of_the_target() -> None:
-    """Ten times the unit is ten times the price; where a unit is dear, more misses go there."""
+    """Ten times the unit is ten times the price; where a unit is steep, more misses go there."""
     _, y = outliers(49)
-    reach, held_out = members(1000)
-    stretch, price = cross_fit.calibrate_members(reach, held_out, y, 0.9)
-    tenfold = cross_fit.calibrate_members(reach, held_out, y, 0.9, unit=lambda z: 10 * z)
-    assert tenfold == (stretch, pytest.approx(10 * price))
-    dear, _ = cross_fit.calibrate_members(
-        reach, held_out, y, 0.9, unit=lambda z: np.where(z > 0, 1e4 * z, z)
-    )
-    assert dear.above < stretch.above
-    assert dear.below > stretch.below
+    outputs, held_out = members(1000)
+    scaling, price = CrossFit().fit(outputs, held_out, y, 0.9)
+    tenfold = CrossFit().fit(outputs, held_out, y, 0.9, unit=lambda z: 10 * z)
+    assert tenfold == (scaling, pytest.approx(10 * price))
+    steep, _ = CrossFit().fit(outputs, held_out, y, 0.9, unit=lambda z: np.where(z > 0, 1e4 * z, z))
+    assert steep.above < scaling.above
+    assert steep.below > scaling.below
 
 
 def test_the_node_that_fewest_nets_held_out_decides_how_far_to_go() -> None:
@@ -349,36 +330,38 @@ def test_the_node_that_fewest_nets_held_out_decides_how_far_to_go() -> None:
     held_out = np.arange(200) % 2 == np.array([0, 0, 1, 1])[:, None]  # two nets a node
     held_out[1, 0] = False
     value, y, ones = rng.normal(size=(4, 200)), rng.normal(size=200), np.ones((4, 200))
-    stretch, _ = cross_fit.calibrate_members(
-        Reach(value, ones, ones), held_out, y, 0.9, tails="symmetric"
-    )
+    scaling, _ = CrossFit(tails="symmetric").fit(MemberOutputs(value, ones, ones), held_out, y, 0.9)
     averages = (value * held_out).sum(axis=0) / held_out.sum(axis=0)
     factor = np.sort(np.abs(y - averages))[180]  # rank ⌈201 · 0.9⌉ = 181
-    assert (stretch.below, stretch.above) == (pytest.approx(factor), pytest.approx(factor))
+    assert (scaling.below, scaling.above) == (pytest.approx(factor), pytest.approx(factor))
 
 
 def test_disagreement_by_hand() -> None:
     z = stats.norm.ppf(0.95)
     values = np.array([[-1.0, 5.0, 3.0], [1.0, 5.0, 7.0]])  # variances 2, 0 and 8
     half = z * np.sqrt([[2.0, 2.0, 24.0], [2.0, 2.0, 24.0]])  # noise of variances 2, 2 and 24
-    share = cross_fit.disagreement(Reach(values, half, half), 0.9)
+    share = MemberOutputs(values, half, half).disagreement(0.9)
     assert share == pytest.approx([1 - 0.5**0.5, 0.0, 1 - 0.75**0.5])
 
 
 def test_more_nets_by_hand() -> None:
     """Factors 3 for one net and 2 for two fall by 2 in 1/nets: 1 + 2/10 for ten, given nodes."""
 
-    def carried(one: Stretch, several: Stretch, nodes: int, repeats: int = 2) -> Stretch:
-        return cross_fit.for_more_members(one, several, repeats=repeats, members=10, nodes=nodes)
+    def carried(
+        one: WidthScaling, several: WidthScaling, nodes: int, repeats: int = 2
+    ) -> WidthScaling:
+        return cross_fit.for_more_members(one, several, repeats=repeats, members=10, units=nodes)
 
-    one, two = Stretch(3.0, np.inf, 0.5), Stretch(2.0, np.inf, 0.5)
+    one, two = WidthScaling(3.0, np.inf, 0.5), WidthScaling(2.0, np.inf, 0.5)
     ten = carried(one, two, nodes=10**9)
     assert (ten.below, ten.above, ten.power) == (pytest.approx(1.2), np.inf, 0.5)
     assert carried(one, two, nodes=200).below == pytest.approx(1.6)  # half trusted
     assert carried(one, two, nodes=199) == two  # few nodes estimate the slope badly
     assert carried(one, two, nodes=10**9, repeats=1) == two
-    assert carried(Stretch(9.0, 9.0), Stretch(1.0, 1.0), 10**9).below == 0.5  # never to nothing
-    sides = carried(Stretch(3.0, 6.0), Stretch(2.0, 5.5), nodes=10**9)
+    assert (
+        carried(WidthScaling(9.0, 9.0), WidthScaling(1.0, 1.0), 10**9).below == 0.5
+    )  # never to nothing
+    sides = carried(WidthScaling(3.0, 6.0), WidthScaling(2.0, 5.5), nodes=10**9)
     assert (sides.below, sides.above) == (pytest.approx(1.2), pytest.approx(5.1))
 
 
@@ -389,13 +372,15 @@ def test_the_average_of_ten_is_covered_though_only_two_held_a_node_out() -> None
     for member in range(10):
         held_out[member] = np.arange(4000) // (1 if member < 5 else 5) % 5 == member % 5
     y = rng.normal(size=4000)
-    reach = Reach(rng.normal(size=(10, 4000)), np.ones((10, 4000)), np.ones((10, 4000)))
-    stretch, _ = cross_fit.calibrate_members(reach, held_out, y, 0.9)
-    new = Reach(rng.normal(size=(10, 4000)), np.ones((10, 4000)), np.ones((10, 4000))).mean()
-    lower, upper = stretch.bounds(new)
+    outputs = MemberOutputs(rng.normal(size=(10, 4000)), np.ones((10, 4000)), np.ones((10, 4000)))
+    scaling, _ = CrossFit().fit(outputs, held_out, y, 0.9)
+    new = MemberOutputs(
+        rng.normal(size=(10, 4000)), np.ones((10, 4000)), np.ones((10, 4000))
+    ).mean()
+    lower, upper = scaling.bounds(new)
     covered = np.mean((lower <= y) & (y <= upper))
     assert covered == pytest.approx(0.9, abs=0.02)
-    plain = Form("both", None, 1.0).fit(reach.mean(held_out), y, 0.9)
+    plain = Form("both", None, 1.0).fit(outputs.mean(held_out), y, 0.9)
     lower, upper = plain.bounds(new)
     assert np.mean((lower <= y) & (y <= upper)) > 0.93
 
@@ -417,34 +402,32 @@ def test_price_of_heavy_tailed_targets_counts_no_score_below_a_thousandth_of_the
     assert found == pytest.approx(expected)
 
 
-def few_far_too_wide() -> tuple[Reach, np.ndarray]:
+def few_far_too_wide() -> tuple[MemberOutputs, np.ndarray]:
     """One node in twenty has hundred-fold noise and thousand-fold half-widths."""
     draw = np.random.default_rng(0)
     rare = np.arange(1000) % 20 == 0
     y = draw.normal(size=1000) * np.where(rare, 100, 1)
     half = np.where(rare, 1000.0, 1.0)
-    return Reach(np.zeros(1000), half, half), y
+    return MemberOutputs(np.zeros(1000), half, half), y
 
 
 def test_calibrate_heavy_tailed_targets_chooses_the_form_by_the_typical_node() -> None:
-    reach, y = few_far_too_wide()
-    assert cross_fit.calibrate(reach, y, 0.9, tails="equal", heavy_tailed=True).power == 1.0
-    assert cross_fit.calibrate(reach, y, 0.9, tails="equal").power == 0.0
+    outputs, y = few_far_too_wide()
+    assert cross_fit.choose_form(outputs, y, 0.9, tails="equal", heavy_tailed=True).power == 1.0
+    assert cross_fit.choose_form(outputs, y, 0.9, tails="equal").power == 0.0
 
 
 def test_calibrate_members_heavy_tailed_targets_prices_the_typical_node() -> None:
-    reach, y = few_far_too_wide()
-    members = Reach(*(part[None] for part in (reach.value, reach.below, reach.above)))
+    outputs, y = few_far_too_wide()
+    members = MemberOutputs(*(part[None] for part in (outputs.value, outputs.below, outputs.above)))
     held_out = np.ones((1, len(y)), dtype=bool)
-    stretch, found = cross_fit.calibrate_members(
-        members, held_out, y, 0.9, tails="equal", heavy_tailed=True
-    )
-    lower, upper = stretch.bounds(reach)
+    scaling, found = CrossFit(tails="equal").fit(members, held_out, y, 0.9, heavy_tailed=True)
+    lower, upper = scaling.bounds(outputs)
     assert found == pytest.approx(cross_fit.price(y, lower, upper, level=0.9, heavy_tailed=True))
 
 
 def test_calibrate_forms_compete_from_200_nodes_on() -> None:
     draw = np.random.default_rng(1)
     half = draw.uniform(0.5, 2, size=200)
-    reach = Reach(np.zeros(200), half, half)
-    assert cross_fit.calibrate(reach, half * draw.normal(size=200), 0.9).power == 1.0
+    outputs = MemberOutputs(np.zeros(200), half, half)
+    assert cross_fit.choose_form(outputs, half * draw.normal(size=200), 0.9).power == 1.0

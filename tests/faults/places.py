@@ -26,6 +26,7 @@ from qpignn.experiments.cell import Cell, grid
 from qpignn.experiments.store import Store
 from qpignn.methods.bundle import load_fit
 from qpignn.methods.catalog import load_method
+from qpignn.methods.fitted import as_fitted
 from qpignn.paper import find_spec
 from qpignn.paper.plan import make_plan, shared_cells
 
@@ -149,7 +150,7 @@ def page() -> Pieces:
 
 def saved() -> Pieces:
     def state() -> bytes:
-        return repr(sorted(load_method(Path("m"))._as_fitted()._state().items())).encode()
+        return repr(sorted(as_fitted(load_method(Path("m")))._state().items())).encode()
 
     return {"model": read(Path("m"), state)}
 

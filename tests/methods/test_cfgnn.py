@@ -7,17 +7,17 @@ import torch
 from torch import Tensor
 
 from qpignn.encoders.sparse import prepare
-from qpignn.methods.cfgnn import _Task
+from qpignn.methods.cfgnn import _Correction
 from qpignn.training.byhand import with_gradient
 
 NODES = torch.arange(12)
 
 
-def task() -> _Task:
+def correction() -> _Correction:
     graph = prepare(torch.ones(12, 1), torch.empty(2, 0, dtype=torch.long))
     bounds = torch.tensor([-1.0, 1.0], dtype=torch.float64).view(2, 1, 1).repeat(1, 2, 12)
     y = torch.arange(-6, 6, dtype=torch.float64) + 0.1 * torch.arange(12)
-    return _Task(graph, bounds, y, [0.5, 0.9])
+    return _Correction(graph, bounds, y, [0.5, 0.9])
 
 
 def test_the_size_by_hand() -> None:
@@ -25,18 +25,18 @@ def test_the_size_by_hand() -> None:
 
     Ranks from below are ⌈7·0.5⌉ = 4, and ⌈7·0.9⌉ = 7, of which there are but six.
     """
-    found, _ = task().size(torch.zeros(4, 1, 12, dtype=torch.float64), NODES[:6], NODES[6:])
+    found, _ = correction().size(torch.zeros(4, 1, 12, dtype=torch.float64), NODES[:6], NODES[6:])
     assert found.item() == pytest.approx(2 + 2 * 2.8 + 2 + 2 * 5.0)
 
 
 def test_its_gradient_agrees_with_differences() -> None:
     draw = torch.Generator().manual_seed(0)
     moves = 0.1 * torch.rand(4, 1, 12, generator=draw, dtype=torch.float64)
-    given = task()
+    given = correction()
 
     def size(moves: Tensor) -> Tensor:
         with torch.no_grad():
-            told = given.size(moves, NODES[::2], NODES[1::2])
-        return with_gradient(moves, *told)
+            size_and_gradient = given.size(moves, NODES[::2], NODES[1::2])
+        return with_gradient(moves, *size_and_gradient)
 
     assert torch.autograd.gradcheck(size, (moves.requires_grad_(),))

@@ -18,8 +18,10 @@ from torch_geometric.data import Data
 from qpignn import Conformal, QpiGNN, make_method
 from qpignn.errors import ModelFileError, QpignnWarning, SettingError
 from qpignn.methods.base import Bounds
+from qpignn.methods.fitted import Fitted
 from qpignn.methods.prefit import Prefit
 from qpignn.methods.serialization import read_folder, write_folder
+from qpignn.tasks import FitInputs, NodeTask
 
 SCORES = ("cqr", "normalised", "absolute")
 
@@ -149,9 +151,10 @@ def test_conformal_of_one_sided_method_covers_at_the_level(side: str, score: str
         data = Data(x=torch.from_numpy(x), y=torch.from_numpy(y), edge_index=empty)
         scoring = torch.arange(20) < 19
         model = Conformal(OneSided(side), score=score)
-        model.method_ = OneSided(side)._fit_on(data, scoring)
-        model._calibrate(data, scoring, torch.zeros_like(scoring))
-        model.history_, model.fitted_ = model.method_.history_, model._fitted_on(data)
+        inputs = FitInputs(data, scoring, NodeTask())
+        model.method_ = OneSided(side)._fit_checked(inputs)
+        scored = model._calibrate(inputs, scoring, torch.zeros_like(scoring))
+        model.history_, model.fitted_ = model.method_.history_, Fitted.of(model, data, scored)
         found = model.predict_interval(data)
         assert found.side == side
         assert np.isinf(found.upper if side == "lower" else found.lower).all()

@@ -14,8 +14,10 @@ from torch_geometric.data import Data
 
 from qpignn import Conformal, QpiGNN, load_method, make_method
 from qpignn.errors import ModelFileError, SettingError
-from qpignn.methods.base import Bounds, Fitted, IntervalMethod
+from qpignn.methods.base import Bounds, IntervalMethod
+from qpignn.methods.fitted import Fitted
 from qpignn.methods.limits import Limits, check_limits
+from qpignn.tasks import FitInputs, NodeTask
 from qpignn.training.history import History
 
 INF = math.inf
@@ -108,11 +110,11 @@ class Fixed(IntervalMethod):
 
     parameters_ = 0
 
-    def _limits(self) -> Limits:
-        return Limits(low=0.0, low_found=True)
+    limits_ = Limits(low=0.0, low_found=True)
 
-    def _fit(self, data: Data, given: torch.Tensor) -> None:
+    def _fit(self, inputs: FitInputs) -> int | None:
         self.history_ = History()
+        return None
 
     def _predict(self, data: Data, level: float) -> Bounds:
         one = torch.ones(data.x.shape[0], dtype=torch.float64)
@@ -130,11 +132,12 @@ def test_conformal_counts_targets_beyond_a_limit_as_missed() -> None:
     y = torch.tensor([0.5, 2.0, 3.0, 4.0, -1e-9, -1e-9, -1e-9, 0.5, 0.5])
     data = Data(x=torch.ones(9, 1), y=y, edge_index=torch.empty(2, 0, dtype=torch.long))
     model = Conformal(Fixed())
-    model.method_ = model.method._fit_on(data, ~y.isnan())
+    inputs = FitInputs(data, ~y.isnan(), NodeTask())
+    model.method_ = model.method._fit_checked(inputs)
     model.history_ = model.method_.history_
-    model._calibrate(data, torch.arange(9) < 7, torch.zeros(9, dtype=torch.bool))
+    scored = model._calibrate(inputs, torch.arange(9) < 7, torch.zeros(9, dtype=torch.bool))
     assert model.widenings_ == {0.5: {"all": 3.0}}  # of −0.5, 1, 2, 3, ∞, ∞, ∞
-    model.fitted_ = model._fitted_on(data)
+    model.fitted_ = Fitted.of(model, data, scored)
     found = model.predict_interval(data)
     assert set(found.lower) == {0.0}  # not −3
     assert set(found.upper) == {4.0}

@@ -29,18 +29,23 @@ def test_validation_nodes_alone_are_not_enough(data: Data) -> None:
         QpiGNN(lambda_width=0.05, epochs=3).fit(data)
 
 
-def test_a_fit_can_begin_at_given_weights_once(data: Data) -> None:
+def test_fit_with_initial_weights_starts_from_them(data: Data) -> None:
     first = QpiGNN(epochs=50, patience=None, dropout=0.0).fit(data)
     weights = {name: w.clone() for name, w in first.net_.state_dict().items()}
-    second = QpiGNN(epochs=1, patience=None, dropout=0.0).start_from(weights)
-    assert second.fit(data).history_.loss[0] < 0.5 * first.history_.loss[0]
+    second = QpiGNN(epochs=1, patience=None, dropout=0.0)
+    started = second.fit(data, initial_weights=weights).history_.loss[0]
+    assert started < 0.5 * first.history_.loss[0]
+    assert second.fit(data).history_.loss[0] == pytest.approx(first.history_.loss[0], rel=1e-5)
+    with pytest.warns(DeprecationWarning, match="initial_weights"):
+        second.start_from(weights)
+    assert second.fit(data).history_.loss[0] == started
     assert second.fit(data).history_.loss[0] == pytest.approx(first.history_.loss[0], rel=1e-5)
 
 
 def test_weights_of_another_net_are_refused(data: Data) -> None:
     other = QpiGNN(epochs=1, hidden=8).fit(data).net_.state_dict()
-    with pytest.raises(SettingError, match="start_from: the weights do not fit"):
-        QpiGNN(epochs=1).start_from(other).fit(data)
+    with pytest.raises(SettingError, match="initial_weights: the weights do not fit"):
+        QpiGNN(epochs=1).fit(data, initial_weights=other)
 
 
 def test_members_trained_together_are_the_nets_trained_apart(data: Data) -> None:
@@ -49,7 +54,8 @@ def test_members_trained_together_are_the_nets_trained_apart(data: Data) -> None
     settings["epochs"] = 20
     start = QpiGNN(members=5, **settings).fit(data)
     weights = QpiGNN(members=5, **settings)._new_net(5).state_dict()
-    alone = QpiGNN(**settings).start_from({name: w[2:3] for name, w in weights.items()}).fit(data)
+    third = {name: weight[2:3] for name, weight in weights.items()}
+    alone = QpiGNN(**settings).fit(data, initial_weights=third)
     for name, weight in alone.net_.state_dict().items():
         torch.testing.assert_close(start.net_.state_dict()[name][2:3], weight, atol=1e-4, rtol=1e-3)
 

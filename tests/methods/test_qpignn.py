@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from qpignn import QpiGNN, load_dataset, make_view, metrics, split_nodes
 from qpignn.data.settings import View
 from qpignn.errors import QpignnWarning, SettingError, SplitError, UnknownNameError
+from qpignn.methods import net_training
 
 
 def judged(method: QpiGNN, name: str, seed: int = 0) -> tuple[float, float]:
@@ -194,7 +195,7 @@ def test_a_transform_can_be_asked_for(name: str, tmp_path: Path) -> None:
     model.save(tmp_path)
     again = QpiGNN.load(tmp_path)
     assert (again.predict_interval(data).upper == model.predict_interval(data).upper).all()
-    assert again.stretches_ == model.stretches_
+    assert again.scalings_ == model.scalings_
 
 
 def test_tuned_searches_on_held_out_given_nodes() -> None:
@@ -271,16 +272,16 @@ def test_limits_in_the_precision_of_the_targets() -> None:
 
 
 def interrupting(model: QpiGNN, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    original, calls = QpiGNN._measured, 0
+    original, calls = net_training.measured, 0
 
-    def measured(self: QpiGNN, *args: Any) -> Any:
+    def measured(*args: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls == at:
             raise KeyboardInterrupt
-        return original(self, *args)
+        return original(*args)
 
-    monkeypatch.setattr(QpiGNN, "_measured", measured)
+    monkeypatch.setattr(net_training, "measured", measured)
 
 
 @pytest.mark.parametrize("at", [5, 11, 15])  # in the first fit, at the second's start, within it

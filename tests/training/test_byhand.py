@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,12 @@ from qpignn import make_method
 from qpignn.data.matrix import best_layout
 from qpignn.encoders.sage import SageEncoder
 from qpignn.encoders.sparse import Operands, SparseMatrix
-from qpignn.methods.training_set import Seen
+from qpignn.methods.net_training import measure, measured, prepare_training
+from qpignn.methods.training_set import TrainingSet
+from qpignn.tasks import FitInputs, NodeTask
 from qpignn.training.weights import FlatWeights
+
+UNITS = torch.tensor([30])  # that a fit trains on
 
 
 def graph(sparse: bool = False, seed: int = 0) -> Data:
@@ -30,17 +35,15 @@ def graph(sparse: bool = False, seed: int = 0) -> Data:
 
 def prepared(
     data: Data, settings: dict[str, Any], name: str = "qpignn", weighted: bool = True
-) -> tuple[Any, Seen]:
+) -> tuple[Any, TrainingSet]:
     method: Any = make_method(name, **{"dtype": "float64", "hidden": 8, "seed": 3, **settings})
     given = torch.arange(40) < 30
     data.x = best_layout(data.x)  # as a fit begins
-    method._fit_scalers(data, given)
-    held_out = method._held_out(data, given) & weighted
-    seen = method._see(data, given, held_out)
+    _, seen = prepare_training(method, FitInputs(data, given, NodeTask()))
+    seen = replace(seen, held_out=seen.held_out & weighted)
     if name == "qpignn":
-        method.lambda_width_ = method._price()
-    method.noise_ = torch.ones((), dtype=torch.float64)  # MC dropout's and
-    method._nodes = torch.tensor([30])  # the Bayesian net's, which a fit sets first
+        method.lambda_width_ = 0.05 if method.calibrator() else float(method.lambda_width)
+    method.noise_ = torch.ones((), dtype=torch.float64)  # MC dropout's, which a fit sets first
     method.net_ = method._new_net(seen.graph.columns).train()
     return method, seen
 
@@ -76,14 +79,18 @@ def step(
     weights = FlatWeights(method.net_.parameters(), 0.1, 0.0)
     weights.clear_gradient()
     if by_hand:
-        measured = method._measure(seen)()
-        assert measured.gradient is not None
+        result = measure(method, method.net_, seen, UNITS)()
+        assert result.gradient is not None
     else:
         hidden = by_autograd(method.net_.encoder, seen.graph)
         weight = seen.weight * ~seen.held_out
-        measured = method._loss(method.net_.head(hidden), seen.y, weight)
-    measured.backward()
-    return measured.loss.item(), weights.gradient, measured.shown()
+        outputs = method.net_.head(hidden)
+        loss = method.compute_loss(outputs, seen.y, weight)
+        penalty = method.weight_penalty(method.net_, UNITS)
+        loss = loss if penalty is None else loss + penalty
+        result = measured(method, loss, outputs, seen.y, weight)
+    result.backward()
+    return result.loss.item(), weights.gradient, result.shown()
 
 
 def agree(fast: tuple[float, torch.Tensor, Any], plain: tuple[float, torch.Tensor, Any]) -> None:
@@ -129,9 +136,9 @@ def test_a_step_begins_anew() -> None:
     """What the first step left in memory is nothing to the second."""
     method, seen = prepared(graph(), {"dropout": 0.0}, "deep_ensemble")
     weights = FlatWeights(method.net_.parameters(), 0.1, 0.0)
-    measure, found = method._measure(seen), []
+    step, found = measure(method, method.net_, seen), []
     for _ in range(2):
-        measure().backward()
+        step().backward()
         found.append(weights.gradient.clone())
         weights.clear_gradient()
     assert torch.equal(*found)

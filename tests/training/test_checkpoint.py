@@ -295,7 +295,7 @@ def test_other_initial_weights_are_refused(graph: Data, steps: Steps, tmp_path: 
         model.fit(graph)
     refused = pytest.raises(ModelFileError, match=r"began with these weights, got .*start anew")
     with refused, checkpoints(tmp_path, key, 0):
-        model.start_from(weights).fit(graph)
+        model.fit(graph, initial_weights=weights)
 
 
 def changed(data: Data, **parts: Any) -> Data:

@@ -63,7 +63,7 @@ def check_graph(data: Data, *, need_target: bool = True) -> Data:
     if data.get("y") is not None:
         out.y = _checked_target(data.y, nodes)
     if need_target:
-        _check_labels(out.get("y"))
+        check_labels(out.get("y"))
     for name, length in (("edge_weight", out.edge_index.shape[1]), ("node_weight", nodes)):
         if data.get(name) is not None:
             out[name] = _checked_weight(name, data[name], length)
@@ -183,7 +183,15 @@ def _checked_target(y: Any, nodes: int) -> Tensor:
     return target.detach() if target.requires_grad else target
 
 
-def _check_labels(y: Tensor | None) -> None:
+def check_labels(y: Tensor | None) -> None:
+    """Raise unless some nodes are labelled, with targets that vary.
+
+    Args:
+        y: (nodes,), NaN where unlabelled.
+
+    Raises:
+        GraphError: if there is no label, or all are the same.
+    """
     if y is None or bool(torch.isnan(y).all()):
         raise GraphError(
             "expected at least one labelled node, got none: every target is blank or missing; "

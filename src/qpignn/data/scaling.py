@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -139,6 +140,7 @@ class Scaler:
             )
 
 
+Transform = Literal["none", "log1p", "sqrt"]
 TRANSFORMS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
     "none": (lambda y: y, lambda z: z),
     "log1p": (

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from qpignn.calibration.cross_fit import enough_for
+from qpignn.calibration.conformal import enough_for
 from qpignn.diagnostics.coverage import (
     SIGNIFICANCE,
     Coverage,

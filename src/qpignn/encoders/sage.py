@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from qpignn.encoders.sparse import Operands, SparseMatrix
 from qpignn.runtime import distributed
 from qpignn.runtime.memory import allocate_tensor, row_chunks
 
+Activation = Literal["silu", "relu"]
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "silu": nn.functional.silu,
     "relu": torch.relu_,  # in place: nobody needs what it replaces

@@ -1,67 +1,54 @@
 """QpiGNN with a part taken out or exchanged: what each part is worth."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from qpignn.errors import check_choice, check_non_negative
 from qpignn.io.tensors import check_scalar
-from qpignn.methods.base import Fitted
+from qpignn.methods.fitted import Fitted
 from qpignn.methods.net import NetMethod
-from qpignn.nn.heads import POSITIVE, IntervalHead, LinearHead
-from qpignn.objectives.joint import VIOLATIONS, joint_loss, mean_over_all, width
+from qpignn.methods.scaled_data import Scalers
+from qpignn.nn.heads import POSITIVE, IntervalHead, LinearHead, Positive
+from qpignn.objectives.joint import VIOLATIONS, ViolationForm, joint_loss, mean_over_all, width
 from qpignn.objectives.rqr import rqr
-from qpignn.training.loop import StepResult
+from qpignn.tasks.base import FitInputs
 
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
-HEADS = ("dual", "single", "fixed")
-LOSSES = ("full", "coverage", "width", "none", "rqr")
+HeadKind = Literal["dual", "single", "fixed"]
+LossKind = Literal["full", "coverage", "width", "none", "rqr"]
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class Ablation(NetMethod):
     """One net at a fixed λ, without calibration, for the paper's ablations; not for use.
 
     Args:
         head: ``dual`` (value and half-width), ``single`` (two bounds of their own) or ``fixed``
-            (a value and one half-width for all nodes, which is not learnt).
+            (a value and one half-width for all units, which is not learnt).
         margin: that half-width, in multiples of the given targets' range.
         loss: ``full`` (coverage, violation, width), ``coverage`` (without width), ``width`` (of
             it alone), ``none`` (squared error of the middle) or ``rqr``.
         lambda_width: price of width; default α/2 of the highest level.
-        half_width, violation: as for QpiGNN.
-        net: settings of every net method, see :class:`qpignn.methods.net.NetMethod`.
+        half_width: as for QpiGNN.
+        violation: as for QpiGNN.
     """
 
-    def __init__(
-        self,
-        confidence_level: float | list[float] = 0.9,
-        *,
-        head: str = "dual",
-        margin: float = 0.05,
-        loss: str = "full",
-        lambda_width: float | None = None,
-        half_width: str = "softplus",
-        violation: str = "all",
-        **net: Any,
-    ) -> None:
-        super().__init__(confidence_level, **net)
-        self.head = head
-        self.margin = margin
-        self.loss = loss
-        self.lambda_width = lambda_width
-        self.half_width = half_width
-        self.violation = violation
+    head: HeadKind = "dual"
+    margin: float = 0.05
+    loss: LossKind = "full"
+    lambda_width: float | None = None
+    half_width: Positive = "softplus"
+    violation: ViolationForm = "all"
+
+    margin_: Tensor = field(init=False)
 
     def check_settings(self) -> None:
-        """Raise if a setting is outside the values it may take."""
+        """Raise SettingError if a setting has a value that is not allowed."""
         super().check_settings()
-        check_choice("head", self.head, HEADS)
-        check_choice("loss", self.loss, LOSSES)
+        check_choice("head", self.head, get_args(HeadKind))
+        check_choice("loss", self.loss, get_args(LossKind))
         check_choice("half_width", self.half_width, POSITIVE)
         check_choice("violation", self.violation, VIOLATIONS)
         check_non_negative("margin", self.margin)
@@ -69,10 +56,11 @@ class Ablation(NetMethod):
 
     def _price(self) -> float:
         given = self.lambda_width
-        return (1 - self._trained_levels()[-1]) / 2 if given is None else given
+        return (1 - self.trained_levels()[-1]) / 2 if given is None else given
 
-    def _head(self, generator: torch.Generator) -> nn.Module:
-        levels, members = len(self._trained_levels()), self._members()
+    def make_head(self, generator: torch.Generator, members: int) -> nn.Module:
+        """Return the head."""
+        levels = len(self.trained_levels())
         if self.head == "dual":
             return IntervalHead(
                 self.hidden, self.half_width, generator=generator, levels=levels, members=members
@@ -80,28 +68,32 @@ class Ablation(NetMethod):
         outputs = 1 if self.head == "fixed" else 2 * levels
         return LinearHead(self.hidden, outputs, generator=generator, members=members)
 
-    def _fit_scalers(self, data: Data, given: Tensor, transform: str = "none") -> None:
-        super()._fit_scalers(data, given, transform)
-        y = self.y_scaler_.transform(data.y[given], torch.float64)
+    def _fit(self, inputs: FitInputs) -> int | None:
+        scalers = Scalers.fit(inputs.data, inputs.given, self.scaling, self.limits_)
+        y = scalers.y.transform(inputs.targets, torch.float64)
         self.margin_ = self.margin * (y.max() - y.min())
+        return super()._fit(inputs)
 
-    def _bounds(self, outputs: Any) -> tuple[Tensor, Tensor]:
+    def compute_bounds(self, outputs: Any) -> tuple[Tensor, Tensor]:
+        """Return the bounds of the chosen head."""
         if self.head == "dual":
             value, below, above = outputs
             return value - below, value + above
         if self.head == "fixed":
-            value = outputs.expand(len(self._trained_levels()), *outputs.shape[1:])
+            value = outputs.expand(len(self.trained_levels()), *outputs.shape[1:])
             return value - self.margin_.to(value), value + self.margin_.to(value)
         one, other = outputs.chunk(2)
         return one.minimum(other), one.maximum(other)
 
-    def _loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> StepResult:
-        lower, upper = self._bounds(outputs)
-        loss = self._compared(lower, upper, y.expand_as(lower), weight)
-        return self._measured(loss, outputs, y, weight)
+    def compute_loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> Tensor:
+        """Return the chosen loss."""
+        lower, upper = self.compute_bounds(outputs)
+        return self._loss_of_bounds(lower, upper, y.expand_as(lower), weight)
 
-    def _compared(self, lower: Tensor, upper: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
-        levels = torch.tensor(self._trained_levels(), dtype=y.dtype).unsqueeze(1)
+    def _loss_of_bounds(
+        self, lower: Tensor, upper: Tensor, y: Tensor, weight: Tensor | None
+    ) -> Tensor:
+        levels = torch.tensor(self.trained_levels(), dtype=y.dtype).unsqueeze(1)
         if self.loss in ("full", "coverage"):
             return joint_loss(
                 lower,

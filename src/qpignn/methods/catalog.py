@@ -30,6 +30,7 @@ from qpignn.methods.cfgnn import CorrectedGNN
 from qpignn.methods.conformal import Conformal
 from qpignn.methods.deep_ensemble import DeepEnsemble
 from qpignn.methods.evidential import Evidential
+from qpignn.methods.fitted import settings_of
 from qpignn.methods.mc_dropout import MCDropout
 from qpignn.methods.prefit import Prefit
 from qpignn.methods.qpignn import QpiGNN
@@ -110,14 +111,14 @@ def _made(name: str, settings: dict[str, Any]) -> IntervalMethod:
         inner, fixed = NAMED[name]
         return _made(inner, {**fixed, **settings})
     if name.startswith(CONFORMAL):
-        own = class_settings(Conformal)
+        own = settings_of(Conformal)
         outer = {key: value for key, value in settings.items() if key in own}
         rest = {key: value for key, value in settings.items() if key not in own}
         return Conformal(_made(name.removeprefix(CONFORMAL), rest), **outer)
     if name.startswith(ENSEMBLE):
         return _made(name.removeprefix(ENSEMBLE), {"members": MEMBERS, **settings})
     cls = find_class(name)
-    check_setting_names(f"method {name!r}", settings, class_settings(cls))
+    check_setting_names(f"method {name!r}", settings, settings_of(cls))
     return cls(**settings)
 
 
@@ -161,12 +162,6 @@ def _checked_class(path: object, found: object) -> type[IntervalMethod]:
             f"docs/research.md, 'A method of your own'"
         )
     return found
-
-
-def class_settings(cls: type[IntervalMethod]) -> list[str]:
-    """Return the names of the settings that a class takes."""
-    names: list[str] = cls._get_param_names()
-    return names
 
 
 def setting_names(name: str, protocol: str | None = None) -> list[str]:

@@ -1,8 +1,6 @@
-"""A deep ensemble: several nets that each say a mean and a variance."""
+"""A deep ensemble: several nets that each predict a mean and a variance."""
 
-from __future__ import annotations
-
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -12,32 +10,32 @@ from qpignn.nn.heads import LinearHead
 from qpignn.objectives.gaussian import normal_nll
 
 Outputs = Tensor
-"""(2, members, nodes): mean and log-variance."""
+"""(2, members, units): mean and log-variance."""
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DeepEnsemble(NormalMethod):
     """Nets trained by the normal likelihood (Lakshminarayanan et al. 2017), mixed.
 
-    The interval is that of a normal law with the mixture's mean and variance: right where noise is
-    normal and members are honest; no promise otherwise.
+    The interval is that of a normal law with the mixture's mean and variance. It is correct where
+    noise is normal and members estimate its variance well; coverage is not guaranteed otherwise.
 
     Args:
         members: how many nets.
-        net: settings of every net method, see :class:`qpignn.methods.net.NetMethod`.
     """
 
-    def __init__(
-        self, confidence_level: float | list[float] = 0.9, *, members: int = 5, **net: Any
-    ) -> None:
-        super().__init__(confidence_level, members=members, **net)
+    members: int | None = 5
 
-    def _head(self, generator: torch.Generator) -> nn.Module:
-        return LinearHead(self.hidden, 2, generator=generator, members=self._members())
+    def make_head(self, generator: torch.Generator, members: int) -> nn.Module:
+        """Return the head."""
+        return LinearHead(self.hidden, 2, generator=generator, members=members)
 
-    def _moments(self, outputs: Outputs) -> tuple[Tensor, Tensor, Tensor]:
+    def compute_moments(self, outputs: Outputs) -> tuple[Tensor, Tensor, Tensor]:
+        """Return mean and variance of the noise; a single net has no variance of its mean."""
         mean, log_variance = outputs
         return mean, log_variance.clamp(-20, 20).exp(), torch.zeros_like(mean)
 
-    def _costs(self, outputs: Outputs, y: Tensor) -> Tensor:
+    def compute_costs(self, outputs: Outputs, y: Tensor) -> Tensor:
+        """Return the negative normal log-likelihood."""
         mean, log_variance = outputs
         return normal_nll(mean, log_variance.clamp(-20, 20), y)

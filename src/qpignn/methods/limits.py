@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,9 @@ from torch import Tensor
 
 from qpignn.errors import SettingError, check_number
 
-AUTO = "auto"
+Limit = float | Literal["auto"] | None
+"""A limit of the target: a number, none, or the sign of the given targets."""
+AUTO: Literal["auto"] = "auto"
 
 
 @dataclass(frozen=True)
@@ -70,6 +72,13 @@ class Limits:
     def state(self) -> Tensor:
         """Return the two limits, to be saved beside a model."""
         return torch.tensor([self.low, self.high], dtype=torch.float64)
+
+    def as_settings(self) -> tuple[float | None, float | None]:
+        """Return the lower and the upper limit, None where there is none."""
+        return (
+            None if math.isinf(self.low) else self.low,
+            None if math.isinf(self.high) else self.high,
+        )
 
     def cut(self, values: Tensor) -> Tensor:
         """Return bounds or predictions, those beyond a limit moved to it."""

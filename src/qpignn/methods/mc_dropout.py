@@ -1,8 +1,7 @@
-"""MC dropout: the spread of many nets with units left out, plus the noise that is left over."""
+"""MC dropout: the spread of many passes with random dropout, plus the remaining noise."""
 
-from __future__ import annotations
-
-from typing import Any
+import copy
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
@@ -11,90 +10,85 @@ from qpignn.encoders.sage import SageEncoder
 from qpignn.encoders.sparse import Operands
 from qpignn.errors import SettingError, check_bool, check_integer
 from qpignn.io.tensors import check_scalar
-from qpignn.methods.base import Fitted
+from qpignn.methods.fitted import Fitted
+from qpignn.methods.net import keep_fit
+from qpignn.methods.net_training import fit_nets, member_count, prepare_training, run_net
 from qpignn.methods.normal import NormalMethod
-from qpignn.methods.training_set import Seen
+from qpignn.methods.training_set import TrainingSet
 from qpignn.nn.heads import LinearHead
+from qpignn.nn.interval_net import IntervalNet
 from qpignn.runtime.randomness import torch_rng
+from qpignn.tasks.base import FitInputs
 
 MOST_PASSES = 10_000
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class MCDropout(NormalMethod):
-    """Dropout kept on when predicting (Gal & Ghahramani 2016), read as doubt about the net.
+    """Dropout kept on when predicting (Gal & Ghahramani 2016), as a model of epistemic uncertainty.
 
-    A net trained by squared error is run many times, each time with other units left out, the
-    same for all nodes. The spread of the passes says how sure the net is, not how noisy targets
-    are: with ``include_noise`` the interval adds the mean squared error on nodes held out of the
-    fit, which is what makes it a prediction interval. One noise level serves all nodes. No promise
-    of coverage.
+    A net trained by squared error is run many times, each time with other hidden units dropped, the
+    same for all nodes. The spread of the passes measures the uncertainty of the net, not the noise
+    of the targets: with ``include_noise`` the interval adds the mean squared error on units held
+    out of the fit, which is what makes it a prediction interval. All units share one noise level.
+    Coverage is not guaranteed.
 
     Args:
-        passes: how many; at most 10,000, which are kept in memory side by side.
+        passes: how many; at most 10,000, because all are kept in memory.
         include_noise: ``False`` is the paper's variant, spread of passes only.
         dropout: of hidden units, while training and predicting.
-        net: settings of every net method, see :class:`qpignn.methods.net.NetMethod`.
     """
 
-    def __init__(
-        self,
-        confidence_level: float | list[float] = 0.9,
-        *,
-        passes: int = 100,
-        include_noise: bool = True,
-        dropout: float = 0.2,
-        **net: Any,
-    ) -> None:
-        super().__init__(confidence_level, dropout=dropout, **net)
-        self.passes = passes
-        self.include_noise = include_noise
+    passes: int = 100
+    include_noise: bool = True
+    dropout: float = 0.2
+
+    noise_: Tensor = field(init=False)
 
     def check_settings(self) -> None:
-        """Raise if a setting is outside the values it may take."""
+        """Raise SettingError if a setting has a value that is not allowed."""
         super().check_settings()
         if check_integer("passes", self.passes, 2) > MOST_PASSES:  # all are kept until the last
             raise SettingError(f"passes: expected at most {MOST_PASSES:,}, got {self.passes:,}")
         check_bool("include_noise", self.include_noise)
 
-    def _head(self, generator: torch.Generator) -> nn.Module:
-        return LinearHead(self.hidden, 1, generator=generator, members=self._members())
+    def make_head(self, generator: torch.Generator, members: int) -> nn.Module:
+        """Return the head."""
+        return LinearHead(self.hidden, 1, generator=generator, members=members)
 
-    def _moments(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """One pass knows no doubt; its noise is what was measured."""
+    def compute_moments(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return mean and noise; a single pass has no variance of its mean."""
         mean = outputs[0]
         return mean, self.noise_.expand_as(mean), torch.zeros_like(mean)
 
-    def _costs(self, outputs: Tensor, y: Tensor) -> Tensor:
+    def compute_costs(self, outputs: Tensor, y: Tensor) -> Tensor:
+        """Return squared errors."""
         return (y - outputs[0]) ** 2
 
-    def _held_out_score(self, seen: Seen) -> float:
-        """Mean squared error: a point prediction is what is trained."""
-        return self._squared_error(self._run(seen, self._once)[0], seen)
+    def held_out_score(self, net: IntervalNet, training_set: TrainingSet) -> float:
+        """Return the mean squared error: a point prediction is what is trained."""
+        outputs = training_set.of_given(run_net(self, net, training_set.graph))
+        return _squared_error(outputs[0], training_set)
 
-    def _squared_error(self, mean: Tensor, seen: Seen) -> float:
-        """Over the nodes each member holds out; over all, where none does."""
-        judged = seen.held_out if bool(seen.held_out.any()) else ~seen.held_out
-        weight = seen.weight * judged
-        return float((((seen.y - mean) ** 2) * weight).sum() / weight.sum())
+    def _fit(self, inputs: FitInputs) -> int | None:
+        scalers, training_set = prepare_training(self, inputs)
+        scalers.warn_of_constant_columns(inputs.data)
+        self.noise_ = torch.ones((), dtype=training_set.y.dtype)  # not estimated yet
+        fitted = fit_nets(self, scalers, training_set, inputs.initial_weights)
+        outputs = training_set.of_given(self._run(fitted.net, training_set.graph))
+        mean = outputs.reshape(self.passes, member_count(self), -1).mean(dim=0)
+        noise = _squared_error(mean, training_set) if self.include_noise else 0.0
+        self.noise_ = torch.tensor(noise, dtype=training_set.y.dtype)
+        return keep_fit(self, fitted)
 
-    def _train(self, seen: Seen) -> None:
-        self.noise_ = torch.ones((), dtype=seen.y.dtype)  # unknown yet
-        super()._train(seen)
-        passes = self._run(seen).reshape(self.passes, self._members(), -1)
-        found = self._squared_error(passes.mean(dim=0), seen) if self.include_noise else 0.0
-        self.noise_ = torch.tensor(found, dtype=seen.y.dtype)
-
-    def _outputs(self, graph: Operands) -> Tensor:
-        """Return one row for every pass of every member; the same for the same net and graph."""
-        encoder = self.net_.encoder
-        assert isinstance(encoder, SageEncoder)
+    def _run(self, net: IntervalNet, graph: Operands) -> Tensor:
+        """Return the outputs of every pass of every member; the same for the same net and graph."""
+        assert isinstance(net.encoder, SageEncoder)
+        encoder = copy.copy(net.encoder)  # with the same weights, but its own random numbers
         encoder.generator = torch_rng(self.seed, "passes")
-        encoder.drop_whole_units = True
-        encoder.train()
+        encoder.drop_whole_units = encoder.training = True
         with torch.no_grad():
-            passes = torch.cat([*map(self.net_.head, encoder.passes(graph, self.passes))], dim=1)
-        encoder.eval()
-        return passes
+            return torch.cat([*map(net.head, encoder.passes(graph, self.passes))], dim=1)
 
     def _state(self) -> dict[str, Tensor]:
         return {**super()._state(), "noise": self.noise_}
@@ -102,3 +96,11 @@ class MCDropout(NormalMethod):
     def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
         super()._restore(state, fitted)
         self.noise_ = check_scalar(state["noise"])
+
+
+def _squared_error(mean: Tensor, training_set: TrainingSet) -> float:
+    """Return the mean over the units each member holds out; over all, where none does."""
+    held_out = training_set.held_out
+    scored = held_out if bool(held_out.any()) else ~held_out
+    weight = training_set.weight * scored
+    return float((((training_set.y - mean) ** 2) * weight).sum() / weight.sum())

@@ -1,9 +1,8 @@
-"""Methods that say a mean and a variance: intervals at any level from a law of their own."""
-
-from __future__ import annotations
+"""Methods that predict a mean and a variance: intervals at any level from a normal law."""
 
 from abc import abstractmethod
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import torch
 from scipy.special import ndtri
@@ -12,50 +11,59 @@ from torch import Tensor
 from qpignn.methods.base import Bounds
 from qpignn.methods.net import NetMethod
 from qpignn.objectives.joint import mean_over_all
-from qpignn.training.loop import StepResult
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class NormalMethod(NetMethod):
-    """A mean, a variance of the noise, and doubt about the mean; the sum is read as normal.
+    """A normal law per unit: a mean, a variance of the noise, and a variance of the mean.
 
-    A method says the three numbers (:meth:`_moments`) and what each node costs (:meth:`_costs`).
+    With mean m, variances s² (noise) and v (of the mean), the interval at level c is
+    m ± z·√(s² + v), where z is the (1 + c)/2 quantile of the standard normal law. A method
+    implements :meth:`compute_moments` and :meth:`compute_costs`.
     """
 
-    any_level = True
+    any_level: ClassVar[bool] = True
 
     @abstractmethod
-    def _moments(self, outputs: Any) -> tuple[Tensor, Tensor, Tensor]:
-        """Return mean, variance of the noise, variance of the mean: each (members, nodes)."""
+    def compute_moments(self, outputs: Any) -> tuple[Tensor, Tensor, Tensor]:
+        """Return mean, variance of the noise, variance of the mean: each (members, units).
+
+        Args:
+            outputs: of the head.
+        """
 
     @abstractmethod
-    def _costs(self, outputs: Any, y: Tensor) -> Tensor:
-        """Return what to minimise on average, (members, nodes)."""
+    def compute_costs(self, outputs: Any, y: Tensor) -> Tensor:
+        """Return what to minimise on average, (members, units).
 
-    def _reach(self, outputs: Any, level: float) -> Tensor:
-        """Return half-widths at a level, (members, nodes)."""
-        _, noise, doubt = self._moments(outputs)
-        reach: Tensor = ndtri((1 + level) / 2) * (noise + doubt).sqrt()
-        return reach
+        Args:
+            outputs: of the head.
+            y: (members, units), targets in the nets' units.
+        """
 
-    def _value(self, outputs: Any) -> Tensor:
-        return self._moments(outputs)[0]
+    def compute_value(self, outputs: Any) -> Tensor:
+        """Return the mean."""
+        return self.compute_moments(outputs)[0]
 
-    def _bounds(self, outputs: Any) -> tuple[Tensor, Tensor]:
-        value = self._value(outputs)
-        reach = torch.stack([self._reach(outputs, level) for level in self._trained_levels()])
-        return value - reach, value + reach
+    def compute_bounds(self, outputs: Any) -> tuple[Tensor, Tensor]:
+        """Return quantiles of each member's normal law."""
+        value, noise, of_mean = self.compute_moments(outputs)
+        deviation = (noise + of_mean).sqrt()
+        half = torch.stack([ndtri((1 + level) / 2) * deviation for level in self.trained_levels()])
+        return value - half, value + half
 
-    def _interval(self, outputs: Any, level: float) -> Bounds:
-        """Members are mixed: their means' variance is doubt too."""
-        mean, noise, doubt = self._moments(outputs)
-        noise, doubt = noise.mean(dim=0), doubt.mean(dim=0) + mean.var(dim=0, correction=0)
-        deviation = (noise + doubt).sqrt()
-        reach = ndtri((1 + level) / 2) * deviation
+    def combine_members(self, outputs: Any, level: float) -> Bounds:
+        """Return quantiles of a normal law with the mixture's mean and variance."""
+        mean, noise, of_mean = self.compute_moments(outputs)
+        noise, of_mean = noise.mean(dim=0), of_mean.mean(dim=0) + mean.var(dim=0, correction=0)
+        deviation = (noise + of_mean).sqrt()
+        half = ndtri((1 + level) / 2) * deviation
         value = mean.mean(dim=0)
         certain = deviation == 0
         share = 1 - noise.sqrt() / deviation.masked_fill(certain, 1)
-        return Bounds(value, value - reach, value + reach, share.masked_fill(certain, 0))
+        return Bounds(value, value - half, value + half, share.masked_fill(certain, 0))
 
-    def _loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> StepResult:
-        costs = self._costs(outputs, y.expand_as(self._value(outputs)))
-        return self._measured(mean_over_all(costs, weight).sum(), outputs, y, weight)
+    def compute_loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> Tensor:
+        """Return the mean cost, summed over members."""
+        costs = self.compute_costs(outputs, y.expand_as(self.compute_value(outputs)))
+        return mean_over_all(costs, weight).sum()

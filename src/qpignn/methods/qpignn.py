@@ -1,35 +1,63 @@
-"""QpiGNN: a value and half-widths per node, trained from labels alone by the joint loss."""
+"""QpiGNN: a value and half-widths per unit, trained from labels alone by the joint loss."""
 
-from __future__ import annotations
-
+import copy
 import warnings
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any, Self
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, Self, get_args
 
+import numpy as np
 import torch
+from scipy.stats import skew
 from torch import Tensor, nn
 
+from qpignn.calibration.cross_fit import FEW, TAILS, Calibrator, CrossFit, Tails
+from qpignn.calibration.width_scaling import AS_TRAINED, MemberOutputs, WidthScaling
+from qpignn.data.scaling import TRANSFORMS, Transform
 from qpignn.errors import SettingError, SplitError, check_choice, check_integer, check_number
-from qpignn.intervals import check_levels
+from qpignn.intervals import SIDES, Side, check_levels
 from qpignn.io.tensors import check_scalar
-from qpignn.methods.base import Fitted
-from qpignn.methods.limits import AUTO
-from qpignn.methods.net import DTYPES
-from qpignn.methods.selfcalibrating import Outputs, SelfCalibrating
-from qpignn.methods.training_set import Seen, fold_turns
-from qpignn.nn.heads import POSITIVE, IntervalHead
-from qpignn.objectives.joint import VIOLATIONS, WIDTHS, covered, joint_loss, mean_over_all, width
+from qpignn.methods.fitted import Fitted
+from qpignn.methods.net import SMALLEST, NetMethod, keep_fit
+from qpignn.methods.net_training import (
+    FittedNets,
+    fit_nets,
+    member_count,
+    prepare_training,
+    train_nets,
+)
+from qpignn.methods.scaled_data import DTYPES
+from qpignn.methods.training_set import TrainingSet, assign_folds
+from qpignn.nn.heads import POSITIVE, IntervalHead, Positive
+from qpignn.nn.interval_net import IntervalNet
+from qpignn.objectives.joint import (
+    VIOLATIONS,
+    WIDTHS,
+    ViolationForm,
+    WidthForm,
+    covered,
+    joint_loss,
+    mean_over_all,
+    width,
+)
 from qpignn.runtime.plugins import load_object
+from qpignn.tasks.base import FitInputs
 from qpignn.training.byhand import Stepped, joint_steps
-from qpignn.training.loop import StepResult
+from qpignn.training.loop import keeps_interrupted
 from qpignn.training.search import minimise
 
+Outputs = tuple[Tensor, Tensor, Tensor]
+"""value (members, units); half-widths below and above (levels, members, units)."""
+LambdaChoice = Literal["auto", "tuned"]
+HELPING_LEVELS = (0.5, 0.8)  # trained too when self-calibrating: they stabilise the value
+HEAVY_TAIL = 1.5  # skewness from which logarithms are tried; an exponential law has 2
+TRIED: tuple[Transform, ...] = ("none", "log1p")  # transforms of a heavy-tailed target that compete
 SEARCHED = {"all": (0.005, 0.5), "product": (0.005, 0.5), "violated": (0.1, 1.0)}
-"""Where λ is sought, by the form of the violation."""
+"""Range in which λ is searched, by the form of the violation."""
 
 
-class QpiGNN(SelfCalibrating):
+@dataclass(kw_only=True, eq=False, repr=False)
+class QpiGNN(NetMethod):
     """Quantile-free prediction intervals: a value ŷ and half-widths d > 0 from one net.
 
     By default it calibrates itself, and needs no λ: ten small nets are trained side by side at
@@ -83,35 +111,20 @@ class QpiGNN(SelfCalibrating):
         ['id', 'prediction', 'lower', 'upper']
     """
 
-    def __init__(
-        self,
-        confidence_level: float | list[float] = 0.9,
-        lambda_width: float | str = "auto",
-        *,
-        side: str = "both",
-        tails: str | None = None,
-        target_transform: str = "auto",
-        y_min: float | str | None = AUTO,
-        y_max: float | str | None = AUTO,
-        members: int | None = None,
-        trials: int = 20,
-        half_width: str = "softplus",
-        violation: str = "all",
-        width: str = "l1",
-        **net: Any,
-    ) -> None:
-        super().__init__(confidence_level, members=members, y_min=y_min, y_max=y_max, **net)
-        self.lambda_width = lambda_width
-        self.side = side
-        self.tails = tails
-        self.target_transform = target_transform
-        self.trials = trials
-        self.half_width = half_width
-        self.violation = violation
-        self.width = width
+    lambda_width: float | LambdaChoice = field(default="auto", kw_only=False)
+    side: Side = "both"
+    tails: Tails | None = None
+    target_transform: Transform | Literal["auto"] = "auto"
+    members: int | None = None
+    trials: int = 20
+    half_width: Positive = "softplus"
+    violation: ViolationForm = "all"
+    width: WidthForm = "l1"
+
+    lambda_width_: float = field(init=False)
 
     @classmethod
-    def published(cls, lambda_width: float | str = 0.5, **settings: Any) -> Self:
+    def published(cls, lambda_width: float | LambdaChoice = 0.5, **settings: Any) -> Self:
         """Return the form of the paper's experiments; deprecated.
 
         Args:
@@ -128,17 +141,30 @@ class QpiGNN(SelfCalibrating):
         return made
 
     def check_settings(self) -> None:
-        """Raise if a setting is outside the values it may take."""
+        """Raise SettingError if a setting has a value that is not allowed."""
         super().check_settings()
+        check_choice("side", self.side, SIDES)
+        check_choice("tails", "free" if self.tails is None else self.tails, TAILS)
+        check_choice("target_transform", self.target_transform, ("auto", *TRANSFORMS))
+        lowest = check_levels(self.confidence_level)[0]
+        if self.side != "both" and lowest <= 0.5:
+            raise SettingError(
+                f"side: expected levels above 0.5 for a {self.side} bound, got {lowest:g}"
+            )
+        if self.scaling == "range" and self.target_transform not in ("auto", "none"):
+            raise SettingError(
+                f"target_transform: expected none with scaling 'range', got "
+                f"{self.target_transform!r}"
+            )
         check_choice("half_width", self.half_width, POSITIVE)
         check_choice("violation", self.violation, VIOLATIONS)
         check_choice("width", self.width, WIDTHS)
         check_integer("trials", self.trials)
-        self._check_price()
+        self._check_lambda()
 
-    def _check_price(self) -> None:
+    def _check_lambda(self) -> None:
         lam: Any = self.lambda_width
-        if not (isinstance(lam, str) and lam in ("auto", "tuned")):
+        if not (isinstance(lam, str) and lam in get_args(LambdaChoice)):
             check_number("lambda_width", lam, 0, '"auto", "tuned" or a number from 0 up')
             largest = torch.finfo(DTYPES[self.dtype]).max
             if lam > largest:
@@ -146,8 +172,7 @@ class QpiGNN(SelfCalibrating):
                     f"lambda_width: expected at most {largest:.2g}, the largest {self.dtype}, got "
                     f"{float(lam):g}; the usual range is 0 to 1"
                 )
-        levels = check_levels(self.confidence_level)
-        if self._calibrates():
+        if self._calibrates:
             if (self.violation, self.width) != ("all", "l1"):
                 raise SettingError(
                     f'lambda_width: expected a number or "tuned" with violation '
@@ -155,100 +180,176 @@ class QpiGNN(SelfCalibrating):
                     f"for 'all' and 'l1'"
                 )
             return
-        needs = {"several levels": len(levels) > 1, "one side": self.side != "both"}
+        several = len(check_levels(self.confidence_level)) > 1
+        needs = {"several levels": several, "one side": self.side != "both"}
         needs["free tails"] = self.tails == "free"
         for what, wanted in needs.items():
             if wanted:
                 raise SettingError(f'lambda_width: expected "auto" for {what}, got {lam!r}')
 
+    @property
     def _calibrates(self) -> bool:
+        """Whether widths are scaled on held-out units."""
         return isinstance(self.lambda_width, str) and self.lambda_width == "auto"
 
-    def _train_seen(self, seen: Seen) -> None:
-        self.lambda_width_ = self._searched(seen) if self.lambda_width == "tuned" else self._price()
-        self._train(seen)
+    def calibrator(self) -> Calibrator | None:
+        """Return a cross-fitting calibrator, or None with a λ that is fixed or searched."""
+        return CrossFit(self.side, self.tails or "free") if self._calibrates else None
 
-    def _price(self) -> float:
-        if self._calibrates():
-            return (1 - self._two_sided(check_levels(self.confidence_level)[-1])) / 2
-        return float(self.lambda_width)
+    def free_levels(self) -> tuple[float, ...]:
+        """Return the helping levels, which are trained anyway."""
+        return HELPING_LEVELS if self._calibrates and self.side == "both" else ()
 
-    def _searched(self, seen: Seen) -> float:
-        """Return the λ whose held-out intervals are narrowest among those that cover enough."""
-        if not bool(seen.held_out.any()):
-            turns = fold_turns(len(seen.y), self._members(), self.seed)
-            seen = replace(seen, held_out=turns)
-        if not bool(seen.held_out.any()):
+    def trained_level(self, level: float) -> float:
+        """Return the level of the two-sided interval one of whose bounds is the wanted one."""
+        return level if self.side == "both" else round(2 * level - 1, 12)
+
+    def trained_levels(self) -> list[float]:
+        """Return the levels the net has bounds for, helping levels among them, rising."""
+        wanted = [self.trained_level(level) for level in check_levels(self.confidence_level)]
+        return sorted({*wanted, *HELPING_LEVELS}) if self._calibrates else wanted
+
+    def _fit(self, inputs: FitInputs) -> int | None:
+        """Fit with every transform that competes, and keep the one of the lowest price."""
+        y = inputs.targets.double().numpy()
+        heavy = is_heavy_tailed(y)
+        transforms = self._transforms(heavy, len(y))
+        best: FittedNets | None = None
+        epochs, interrupted = 0, False
+        for transform in transforms:
+            try:
+                scalers, training_set = prepare_training(self, inputs, transform)
+                if best is None:
+                    scalers.warn_of_constant_columns(inputs.data)
+                    self.lambda_width_ = self._choose_lambda(training_set, inputs)
+                fitted = fit_nets(
+                    self, scalers, training_set, inputs.initial_weights, heavy_tailed=heavy
+                )
+            except KeyboardInterrupt:  # before an epoch was done: the first fit is kept
+                if best is None or not keeps_interrupted():
+                    raise
+                interrupted = True
+                break
+            epochs, interrupted = epochs + len(fitted.history), fitted.history.interrupted
+            if best is None or (fitted.price < best.price and not interrupted):
+                best = fitted
+            if interrupted:
+                break
+        assert best is not None
+        if interrupted:
+            best.history.interrupt(epochs, len(transforms) * self.epochs)
+        if not best.scalings:
+            levels = check_levels(self.confidence_level)
+            best = replace(best, scalings=dict.fromkeys(levels, AS_TRAINED))
+        return keep_fit(self, best)
+
+    def _transforms(self, heavy_tailed: bool, labels: int) -> tuple[Transform, ...]:
+        """Return which transforms of the target to try.
+
+        With few labels transforms do not compete, as forms of intervals do not: the winner would
+        cover too little.
+        """
+        if self.target_transform != "auto":
+            return (self.target_transform,)
+        compares = self._calibrates and self.side == "both" and self.scaling == "standard"
+        if not (compares and heavy_tailed):
+            return ("none",)
+        return TRIED if labels >= FEW else TRIED[-1:]
+
+    def _choose_lambda(self, training_set: TrainingSet, inputs: FitInputs) -> float:
+        """Return λ: α/2 of the highest level, the setting, or the outcome of a search.
+
+        The search returns the λ whose held-out intervals are narrowest among those that cover
+        enough.
+        """
+        if self._calibrates:
+            return (1 - self.trained_level(check_levels(self.confidence_level)[-1])) / 2
+        if self.lambda_width != "tuned":
+            return float(self.lambda_width)
+        if not bool(training_set.held_out.any()):
+            folds = assign_folds(len(training_set.y), member_count(self), self.seed)
+            training_set = replace(training_set, held_out=folds)
+        if not bool(training_set.held_out.any()):
             raise SplitError(
                 f"lambda_width: expected given nodes to hold out of a search, got "
-                f"{len(seen.y)}; give more, or a number"
+                f"{len(training_set.y)}; give more, or a number"
             )
         (level,) = check_levels(self.confidence_level)
+        weight = training_set.weight * training_set.held_out
 
         def score(tried: dict[str, float]) -> float:
-            self.lambda_width_ = tried["lambda_width"]
-            self._train(seen)
-            if self.history_.interrupted:  # no λ was chosen yet, so there is nothing to keep
+            trial = copy.copy(self)
+            trial.lambda_width_ = tried["lambda_width"]
+            net, history = train_nets(trial, training_set, inputs.initial_weights)
+            if history.interrupted:  # no λ was chosen yet, so there is nothing to keep
                 raise KeyboardInterrupt
             with torch.no_grad():
-                lower, upper = self._bounds(self._run(seen))
-            weight = seen.weight * seen.held_out
-            hits = mean_over_all(covered(lower, upper, seen.y.expand_as(lower)).double(), weight)
-            wide = mean_over_all(width(lower, upper).double(), weight)
-            return float((wide + 100 * (level - hits).clamp_min(0)).nanmean())
+                outputs = training_set.of_given(trial._run(net, training_set.graph))
+                lower, upper = trial.compute_bounds(outputs)
+            inside = covered(lower, upper, training_set.y.expand_as(lower)).double()
+            hits = mean_over_all(inside, weight)
+            mean_width = mean_over_all(width(lower, upper).double(), weight)
+            return float((mean_width + 100 * (level - hits).clamp_min(0)).nanmean())
 
         ranges = {"lambda_width": SEARCHED[self.violation]}
         return minimise(score, ranges, trials=self.trials, seed=self.seed)["lambda_width"]
 
-    def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
-        super()._restore(state, fitted)
-        self.lambda_width_ = float(check_scalar(state["lambda_width"]))
-
-    def _state(self) -> dict[str, Tensor]:
-        return {
-            **super()._state(),
-            "lambda_width": torch.tensor(self.lambda_width_, dtype=torch.float64),
-        }
-
-    def _head(self, generator: torch.Generator) -> nn.Module:
+    def make_head(self, generator: torch.Generator, members: int) -> nn.Module:
+        """Return the head: a value and half-widths."""
+        tails = self.tails or ("free" if self._calibrates else "symmetric")
         return IntervalHead(
             self.hidden,
             self.half_width,
             generator=generator,
-            levels=len(self._trained_levels()),
-            symmetric=self._tails() == "symmetric",
-            members=self._members(),
+            levels=len(self.trained_levels()),
+            symmetric=tails == "symmetric",
+            members=members,
         )
+
+    def compute_bounds(self, outputs: Outputs) -> tuple[Tensor, Tensor]:
+        """Return value − half-width below, value + half-width above."""
+        value, below, above = outputs
+        return value - below, value + above
+
+    def member_outputs(self, outputs: Outputs, level: float) -> MemberOutputs:
+        """Return values and half-widths of each member at a wanted level."""
+        value, below, above = (part.double().numpy() for part in outputs)
+        index = self.trained_levels().index(self.trained_level(level))
+        halves = (np.maximum(half[index], SMALLEST) for half in (below, above))
+        return MemberOutputs(value, *halves)
 
     def _prices(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Return the wanted coverages and their λ, (levels, 1) each."""
-        levels = torch.tensor(self._trained_levels(), dtype=dtype).unsqueeze(1)
-        calibrated = (1 - levels) / 2
-        own = self._calibrates()
-        return levels, calibrated if own else torch.full_like(levels, self.lambda_width_)
+        """Return the trained levels and their λ, (levels, 1) each."""
+        levels = torch.tensor(self.trained_levels(), dtype=dtype).unsqueeze(1)
+        if self._calibrates:
+            return levels, (1 - levels) / 2
+        return levels, torch.full_like(levels, self.lambda_width_)
 
-    def _by_hand(self, seen: Seen, weight: Tensor | None) -> Callable[[], Stepped] | None:
+    def fused_step(
+        self, net: IntervalNet, training_set: TrainingSet, weight: Tensor | None
+    ) -> Callable[[], Stepped] | None:
+        """Return the hand-written step of the joint loss in its usual form."""
         if (self.violation, self.width) != ("all", "l1"):
             return None
-        levels, prices = self._prices(seen.y.dtype)
-        anchored = self._calibrates()
+        levels, prices = self._prices(training_set.y.dtype)
         return joint_steps(
-            *(self.net_, seen.graph, seen.y, weight),
+            *(net, training_set.graph, training_set.y, weight),
             levels=levels,
             prices=prices,
-            anchored=anchored,
+            anchored=self._calibrates,
         )
 
-    def _loss(self, outputs: Outputs, y: Tensor, weight: Tensor | None) -> StepResult:
-        lower, upper = self._bounds(outputs)
+    def compute_loss(self, outputs: Outputs, y: Tensor, weight: Tensor | None) -> Tensor:
+        """Return the joint loss, see :mod:`qpignn.objectives.joint`."""
+        lower, upper = self.compute_bounds(outputs)
         levels, price = (part.to(y.device) for part in self._prices(y.dtype))
-        if self._calibrates():
+        if self._calibrates:
             # the value itself is the interval of level 0: α = 1, no width, λ = 1/2
             value = outputs[0].unsqueeze(0)
             lower, upper = torch.cat([value, lower]), torch.cat([value, upper])
             levels = nn.functional.pad(levels, (0, 0, 1, 0))
             price = nn.functional.pad(price, (0, 0, 1, 0), value=0.5)
-        loss = joint_loss(
+        return joint_loss(
             lower,
             upper,
             y.expand_as(lower),
@@ -258,4 +359,30 @@ class QpiGNN(SelfCalibrating):
             width_form=self.width,
             weight=weight,
         )
-        return self._measured(loss, outputs, y, weight)
+
+    @property
+    def stretches_(self) -> dict[float, WidthScaling]:
+        """Deprecated name of ``scalings_``."""
+        warnings.warn("stretches_ is deprecated; use scalings_", DeprecationWarning, stacklevel=2)
+        return self.scalings_
+
+    def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
+        super()._restore(state, fitted)
+        if not self.scalings_:
+            raise ValueError("stretches: expected one for every level of the fit, got none")
+        self.lambda_width_ = float(check_scalar(state["lambda_width"]))
+
+    def _state(self) -> dict[str, Tensor]:
+        lam = torch.tensor(self.lambda_width_, dtype=torch.float64)
+        return {**super()._state(), "lambda_width": lam}
+
+
+def is_heavy_tailed(y: np.typing.NDArray[np.float64]) -> bool:
+    """Return whether targets from 0 up are skewed: a few are far larger than the rest.
+
+    Args:
+        y: (units,), the given targets.
+    """
+    if not 0 <= y.min() < y.max():
+        return False
+    return bool(skew(y / y.max()) > HEAVY_TAIL)  # in units of the largest: cubes of 1e200 overflow

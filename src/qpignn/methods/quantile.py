@@ -1,64 +1,68 @@
 """A quantile GNN: bounds at α/2 and 1 − α/2, each by its own pinball loss."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from qpignn.methods.net import NetMethod
-from qpignn.methods.training_set import Seen
+from qpignn.methods.training_set import TrainingSet
 from qpignn.nn.heads import IntervalHead
+from qpignn.nn.interval_net import IntervalNet
 from qpignn.objectives.joint import joint_loss
 from qpignn.training.byhand import Stepped, joint_steps
-from qpignn.training.loop import StepResult
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class QuantileGNN(NetMethod):
     """Plain quantile regression on a graph; wrapped in a conformal step it is CQR.
 
     Bounds are a value plus and minus half-widths, so they never cross. The pinball losses of both
-    bounds together are the joint loss at λ = α/2 (:mod:`qpignn.objectives.joint`). No promise of
-    coverage on other nodes.
-
-    Args:
-        net: settings of every net method, see :class:`qpignn.methods.net.NetMethod`.
+    bounds together are the joint loss at λ = α/2 (:mod:`qpignn.objectives.joint`). Coverage on
+    other units is not guaranteed.
     """
 
-    def _head(self, generator: torch.Generator) -> nn.Module:
+    def make_head(self, generator: torch.Generator, members: int) -> nn.Module:
+        """Return the head."""
         return IntervalHead(
             self.hidden,
             "softplus",
             generator=generator,
-            levels=len(self._trained_levels()),
+            levels=len(self.trained_levels()),
             symmetric=False,
-            members=self._members(),
+            members=members,
         )
 
-    def _value(self, outputs: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    def compute_value(self, outputs: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """Return the median."""
         return outputs[0]
 
-    def _bounds(self, outputs: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+    def compute_bounds(self, outputs: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+        """Return median − half-width below, median + half-width above."""
         value, below, above = outputs
         return value - below, value + above
 
-    def _by_hand(self, seen: Seen, weight: Tensor | None) -> Callable[[], Stepped] | None:
-        levels = torch.tensor(self._trained_levels(), dtype=seen.y.dtype).unsqueeze(1)
+    def fused_step(
+        self, net: IntervalNet, training_set: TrainingSet, weight: Tensor | None
+    ) -> Callable[[], Stepped] | None:
+        """Return the hand-written step of the joint loss."""
+        levels = torch.tensor(self.trained_levels(), dtype=training_set.y.dtype).unsqueeze(1)
         return joint_steps(
-            *(self.net_, seen.graph, seen.y, weight),
+            *(net, training_set.graph, training_set.y, weight),
             levels=levels,
             prices=(1 - levels) / 2,
             anchored=True,
         )
 
-    def _loss(
+    def compute_loss(
         self, outputs: tuple[Tensor, Tensor, Tensor], y: Tensor, weight: Tensor | None
-    ) -> StepResult:
+    ) -> Tensor:
+        """Return the pinball losses of both bounds and of the median."""
         value = outputs[0].unsqueeze(0)  # the median is the interval of level 0
-        lower, upper = (torch.cat([value, bound]) for bound in self._bounds(outputs))
-        levels = torch.tensor([0.0, *self._trained_levels()], dtype=y.dtype).unsqueeze(1)
-        loss = joint_loss(
+        lower, upper = (torch.cat([value, bound]) for bound in self.compute_bounds(outputs))
+        levels = torch.tensor([0.0, *self.trained_levels()], dtype=y.dtype).unsqueeze(1)
+        return joint_loss(
             lower,
             upper,
             y.expand_as(lower),
@@ -66,4 +70,3 @@ class QuantileGNN(NetMethod):
             lambda_width=(1 - levels) / 2,
             weight=weight,
         )
-        return self._measured(loss, outputs, y, weight)

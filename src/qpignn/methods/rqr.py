@@ -1,8 +1,6 @@
 """RQR-adj-GNN: both bounds from one head by relaxed quantile regression."""
 
-from __future__ import annotations
-
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -12,9 +10,9 @@ from qpignn.methods.net import NetMethod
 from qpignn.nn.heads import LinearHead
 from qpignn.objectives.joint import mean_over_all
 from qpignn.objectives.rqr import rqr
-from qpignn.training.loop import StepResult
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class RQR(NetMethod):
     """Relaxed quantile regression (Pouplin et al. 2024) with the paper's ordering penalty.
 
@@ -25,43 +23,36 @@ class RQR(NetMethod):
     Args:
         lambda_width: pull towards narrow intervals among those of equal coverage.
         gamma_order: penalty on bounds in the wrong order.
-        net: settings of every net method, see :class:`qpignn.methods.net.NetMethod`.
     """
 
-    def __init__(
-        self,
-        confidence_level: float | list[float] = 0.9,
-        *,
-        lambda_width: float = 1.0,
-        gamma_order: float = 1.0,
-        **net: Any,
-    ) -> None:
-        super().__init__(confidence_level, **net)
-        self.lambda_width = lambda_width
-        self.gamma_order = gamma_order
+    lambda_width: float = 1.0
+    gamma_order: float = 1.0
 
     def check_settings(self) -> None:
-        """Raise if a setting is outside the values it may take."""
+        """Raise SettingError if a setting has a value that is not allowed."""
         super().check_settings()
         check_non_negative("lambda_width", self.lambda_width)
         check_non_negative("gamma_order", self.gamma_order)
 
-    def _head(self, generator: torch.Generator) -> nn.Module:
-        outputs = 2 * len(self._trained_levels())
-        return LinearHead(self.hidden, outputs, generator=generator, members=self._members())
+    def make_head(self, generator: torch.Generator, members: int) -> nn.Module:
+        """Return the head."""
+        outputs = 2 * len(self.trained_levels())
+        return LinearHead(self.hidden, outputs, generator=generator, members=members)
 
-    def _bounds(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
+    def compute_bounds(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Return the two halves of the outputs."""
         lower, upper = outputs.chunk(2)
         return lower, upper
 
-    def _loss(self, outputs: Tensor, y: Tensor, weight: Tensor | None) -> StepResult:
-        lower, upper = self._bounds(outputs)
+    def compute_loss(self, outputs: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
+        """Return the loss of :mod:`qpignn.objectives.rqr`."""
+        lower, upper = self.compute_bounds(outputs)
         costs = rqr(
             lower,
             upper,
             y.expand_as(lower),
-            wanted_coverage=torch.tensor(self._trained_levels(), dtype=y.dtype)[:, None, None],
+            wanted_coverage=torch.tensor(self.trained_levels(), dtype=y.dtype)[:, None, None],
             lambda_width=self.lambda_width,
             gamma_order=self.gamma_order,
         )
-        return self._measured(mean_over_all(costs, weight).sum(), outputs, y, weight)
+        return mean_over_all(costs, weight).sum()

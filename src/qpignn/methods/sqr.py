@@ -1,33 +1,29 @@
 """SQR-GNN: one net for all quantiles, with the level as an input."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
+import copy
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor, nn
 
-from qpignn.methods.base import Bounds
+from qpignn.encoders.sparse import Operands
 from qpignn.methods.net import NetMethod
 from qpignn.nn.heads import QuantileHead
+from qpignn.nn.interval_net import IntervalNet
 from qpignn.objectives.joint import mean_over_all
 from qpignn.objectives.pinball import pinball
-from qpignn.training.loop import StepResult
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
+from qpignn.tasks.base import FitInputs
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class SQR(NetMethod):
     """Simultaneous quantile regression (Tagasovska & Lopez-Paz 2019) on a graph.
 
-    The net sees a level τ beside the node and is trained by the pinball loss over τ ~ U(0, 1);
-    bounds are its quantiles at α/2 and 1 − α/2, at any level when predicting. Quantiles may cross:
-    ``crossing_rate_`` is the share of given nodes where they did, and bounds are sorted. No
-    promise of coverage on other nodes.
-
-    Args:
-        net: settings of every net method, see :class:`qpignn.methods.net.NetMethod`.
+    The head gets a level τ beside the hidden vector and is trained by the pinball loss over
+    τ ~ U(0, 1); bounds are its quantiles at α/2 and 1 − α/2, at any level when predicting.
+    Quantiles may cross: ``crossing_rate_`` is the share of given units where they did, and bounds
+    are sorted. Coverage on other units is not guaranteed.
 
     Example:
         >>> from qpignn import load_dataset, make_method
@@ -37,38 +33,48 @@ class SQR(NetMethod):
         0.3
     """
 
-    any_level = True
+    any_level: ClassVar[bool] = True
 
-    def _head(self, generator: torch.Generator) -> nn.Module:
-        head = QuantileHead(self.hidden, generator=generator, members=self._members())
-        head.taus = taus_of(self._trained_levels())
+    crossing_rate_: float = field(init=False)
+
+    def make_head(self, generator: torch.Generator, members: int) -> nn.Module:
+        """Return the head."""
+        head = QuantileHead(self.hidden, generator=generator, members=members)
+        head.taus = taus_of(self.trained_levels())
         return head
 
-    def _loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> StepResult:
-        drawn, quantile, fixed = outputs
-        costs = pinball(quantile, y.expand_as(quantile), drawn)
-        loss = mean_over_all(costs, weight).sum()
-        return StepResult(loss, lambda: self._measured(loss, fixed(), y, weight).metrics())
+    def compute_loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> Tensor:
+        """Return the pinball loss at the random levels that the head has drawn."""
+        drawn, quantile, _ = outputs
+        return mean_over_all(pinball(quantile, y.expand_as(quantile), drawn), weight).sum()
 
-    def _value(self, outputs: Tensor) -> Tensor:
+    def compute_value(self, outputs: Tensor) -> Tensor:
+        """Return the median."""
         return outputs[-1]
 
-    def _bounds(self, outputs: Tensor) -> tuple[Tensor, Tensor]:
-        low, high = outputs[:-1].chunk(2)
+    def compute_bounds(self, outputs: Any) -> tuple[Tensor, Tensor]:
+        """Return the quantiles at α/2 and 1 − α/2, sorted."""
+        quantiles = outputs if isinstance(outputs, Tensor) else outputs[2]()  # while training
+        low, high = quantiles[:-1].chunk(2)
         return low.minimum(high), low.maximum(high)
 
-    def _fit(self, data: Data, given: Tensor) -> None:
-        super()._fit(data, given)
+    def _fit(self, inputs: FitInputs) -> int | None:
+        calibrated_on = super()._fit(inputs)
         with torch.no_grad():
-            low, high = self.net_(self._operands(data))[:-1].chunk(2)
-        self.crossing_rate_ = float((low > high)[..., given].double().mean())
+            low, high = self.net_(self._operands(inputs.data))[:-1].chunk(2)
+        self.crossing_rate_ = float((low > high)[..., inputs.given].double().mean())
+        return calibrated_on
 
-    def _predict(self, data: Data, level: float) -> Bounds:
-        head: Any = self.net_.head
-        head.taus = taus_of([level])
-        return super()._predict(data, level)
+    def _run(self, net: IntervalNet, graph: Operands) -> Any:
+        head: Any = copy.copy(net.head)  # with the same weights, at the wanted levels
+        head.taus = taus_of(self.trained_levels())
+        return super()._run(IntervalNet(net.encoder, head).train(net.training), graph)
 
 
 def taus_of(levels: list[float]) -> list[float]:
-    """Lower quantiles of the levels, upper ones, and the median."""
+    """Return lower quantiles of the levels, upper ones, and the median.
+
+    Args:
+        levels: of central intervals.
+    """
     return [(1 - c) / 2 for c in levels] + [(1 + c) / 2 for c in levels] + [0.5]

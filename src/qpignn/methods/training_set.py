@@ -1,31 +1,35 @@
-"""What a fit sees: the graph's constants, targets in the net's units, and who holds out what."""
+"""What nets are trained on: the graph's constants, scaled targets, and which units are held out."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from qpignn.encoders.picked import pick
 from qpignn.encoders.sparse import Operands
-from qpignn.nn.interval_net import runs_at_once
+from qpignn.errors import SplitError
+from qpignn.nn.interval_net import each, runs_at_once
 from qpignn.runtime.randomness import numpy_rng
+from qpignn.tasks.base import FitInputs
 
-FOLDS = 5  # a member holds out one fifth of the given nodes
+FOLDS = 5  # a member holds out one fifth of the given units
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What a fit sees: the graph's constants, and the given nodes' targets in the net's units.
+class TrainingSet:
+    """The graph's constants, and the given units' targets in the nets' units.
 
     Attributes:
-        graph: its first rows are the given nodes, if they are trained on all at once.
-        y, weight: (given,), nodes that no member is trained on last; or (members, nodes), where
-            every member has nodes of its own.
-        held_out: (members, given), the nodes a member is not trained on.
-        batch: how many nodes make a step, and where the given ones stand in the graph; None where
-            a step is on all of them.
+        graph: its first rows are the given units, if a step uses all of them.
+        y: (given,), targets; units that no member is trained on come last. Or (members, units),
+            where every member has units of its own.
+        weight: of each unit in training, of the same shape.
+        held_out: (members, given), the units a member is not trained on.
+        batch: number of units in a step, and the positions of the given units in the graph; None
+            where a step uses all given units.
     """
 
     graph: Operands
@@ -34,60 +38,122 @@ class Seen:
     held_out: Tensor
     batch: Batch | None = None
 
-    def trained(self) -> Seen:
-        """Leave out the nodes that no member is trained on."""
+    def trained(self) -> TrainingSet:
+        """Return the set without the units that no member is trained on."""
         idle = self.held_out.all(dim=0)
         count = len(idle) - int(idle.sum())
         if count == len(idle) or bool(idle[:count].any()):
             return self
         y, weight, held_out = self.y[:count], self.weight[:count], self.held_out[:, :count]
         if self.batch is None:
-            return Seen(self.graph.first(count), y, weight, held_out)
+            return TrainingSet(self.graph.first(count), y, weight, held_out)
         batch = Batch(self.batch.size, self.batch.positions[:count])
-        return Seen(self.graph, y, weight, held_out, batch)
+        return TrainingSet(self.graph, y, weight, held_out, batch)
 
-    def watched(self, hidden: int) -> Seen:
-        """Leave to every member the nodes it holds out: targets become (members, nodes).
+    def watched(self, hidden: int) -> TrainingSet:
+        """Return for every member only the units it holds out: targets become (members, units).
 
-        ``hidden`` is the width of the layers. Graphs on which nets do not run at once stay whole.
+        Graphs on which nets do not run at once are returned as they are.
+
+        Args:
+            hidden: the number of hidden units per layer.
         """
         if self.batch is not None or not runs_at_once(self.graph, len(self.held_out), hidden):
             return self
         counts = self.held_out.sum(dim=1)
         most = int(counts.max())
-        # a member's own come first in its row; the rest of a row that is too long counts nothing
+        # a member's own units come first in its row; the padding of shorter rows has no weight
         positions = self.held_out.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
-        positions, there = positions[:, :most], torch.arange(most) < counts.unsqueeze(1)
+        positions, filled = positions[:, :most], torch.arange(most) < counts.unsqueeze(1)
         graph = pick(self.graph, positions.to(self.graph.features.device))
-        return Seen(graph, self.y[positions], self.weight[positions], there)
+        return TrainingSet(graph, self.y[positions], self.weight[positions], filled)
 
-    def to(self, device: torch.device) -> Seen:
-        """Bring what a step computes with to a device."""
+    def to(self, device: torch.device) -> TrainingSet:
+        """Return the set on a device.
+
+        Args:
+            device: where the nets are.
+        """
         if device.type == "cpu":
             return self
         y, weight, held_out = (part.to(device) for part in (self.y, self.weight, self.held_out))
         graph = self.graph.to(device)
         return replace(self, graph=graph, y=y, weight=weight, held_out=held_out)
 
+    def of_given(self, outputs: Any) -> Any:
+        """Return the outputs for the given units among those for all of the graph's.
+
+        Args:
+            outputs: of a net for :attr:`graph`.
+        """
+        if self.batch is None:
+            return outputs
+        positions = self.batch.positions
+        return each(outputs, lambda numbers: numbers[..., positions])
+
 
 @dataclass(frozen=True)
 class Batch:
-    """So many nodes make a step; the given ones stand at these positions."""
+    """How given units are divided into steps.
+
+    Attributes:
+        size: number of units in a step.
+        positions: of the given units in the graph.
+    """
 
     size: int
     positions: Tensor
 
 
-def fold_turns(nodes: int, members: int, seed: int) -> Tensor:
-    """Deal nodes into fifths, anew for every five members; each member holds out one fifth.
+def hold_out(inputs: FitInputs, members: int, seed: int) -> Tensor:
+    """Return (members, given units): the units that a member is not trained on.
 
-    Fewer than five nodes are not divided.
+    A single member holds out the graph's ``val_mask`` or a fifth; several take turns, a fifth each.
+
+    Args:
+        inputs: of the fit.
+        members: number of nets.
+        seed: decides which units.
+
+    Raises:
+        SplitError: if the ``val_mask`` leaves no unit to train on.
     """
-    held_out = torch.zeros(members, nodes, dtype=torch.bool)
-    if nodes < FOLDS:
-        return held_out
-    for member in range(members):
-        deal, fold = divmod(member, FOLDS)
-        order = numpy_rng(seed, f"folds {deal}").permutation(nodes)
-        held_out[member, torch.from_numpy(order[fold::FOLDS])] = True
+    given = inputs.given
+    chosen = inputs.task.validation_units(inputs.data)
+    if members > 1 or chosen is None or not bool((chosen & given).any()):
+        groups = inputs.task.fold_groups(inputs.data)
+        return assign_folds(
+            int(given.sum()), members, seed, None if groups is None else groups[given]
+        )
+    if bool((chosen & given == given).all()):
+        raise SplitError(
+            f"expected nodes to train on, got {int(given.sum())} given nodes that are all in "
+            f"the val_mask; give train nodes too"
+        )
+    held_out: Tensor = chosen[given].unsqueeze(0)
     return held_out
+
+
+def assign_folds(units: int, members: int, seed: int, groups: Tensor | None = None) -> Tensor:
+    """Return (members, units): each member holds out one fifth, and five members all units.
+
+    The division into fifths is drawn anew for every five members. Fewer than five units are not
+    divided.
+
+    Args:
+        units: number of given units.
+        members: number of nets.
+        seed: of the random division.
+        groups: (units,), units with the same number are held out together; default each by itself.
+    """
+    count, of_unit = units, torch.arange(units)
+    if groups is not None:
+        names, of_unit = torch.unique(groups, return_inverse=True)
+        count = len(names)
+    held_out = torch.zeros(members, count, dtype=torch.bool)
+    if count >= FOLDS:
+        for member in range(members):
+            division, fold = divmod(member, FOLDS)
+            order = numpy_rng(seed, f"folds {division}").permutation(count)
+            held_out[member, torch.from_numpy(order[fold::FOLDS])] = True
+    return held_out[:, of_unit]

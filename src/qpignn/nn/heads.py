@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
 from qpignn.encoders.sage import uniform_parameter
 
+Positive = Literal["softplus", "sigmoid"]
 POSITIVE: dict[str, Callable[[Tensor], Tensor]] = {
     "softplus": nn.functional.softplus,
     "sigmoid": torch.sigmoid,

@@ -27,7 +27,7 @@ places. Its pull grows with the width, so no λ has a fixed coverage.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -113,6 +113,8 @@ def mean_over_positive(values: Nodes, weight: Nodes | None = None) -> Tensor:
     return (values * weight).sum(dim=-1) / total.clamp_min(1e-12)
 
 
+ViolationForm = Literal["all", "violated", "product"]
+WidthForm = Literal["l1", "l2"]
 VIOLATIONS: dict[str, tuple[Callable[..., Tensor], Callable[..., Tensor]]] = {
     "all": (violation, mean_over_all),
     "violated": (violation, mean_over_positive),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Literal, get_args
 
 import torch
 
@@ -11,7 +12,8 @@ from qpignn.errors import SettingError, brief
 from qpignn.runtime import distributed
 
 WORTH_THREADS = 2**20  # numbers in a layer of all members
-PRECISIONS = ("highest", "high", "medium")
+Precision = Literal["highest", "high", "medium"]
+PRECISIONS: tuple[str, ...] = get_args(Precision)
 
 
 def find_device(name: str) -> torch.device:

@@ -20,9 +20,10 @@ from qpignn.encoders.sparse import Operands
 from qpignn.errors import SettingError, check_setting_names
 from qpignn.methods.ablation import Ablation
 from qpignn.methods.base import IntervalMethod
-from qpignn.methods.catalog import check_method_name, class_settings
+from qpignn.methods.catalog import check_method_name
 from qpignn.methods.cfgnn import CorrectedGNN
 from qpignn.methods.conformal import Conformal
+from qpignn.methods.fitted import settings_of
 from qpignn.methods.mc_dropout import MCDropout
 from qpignn.methods.normal import NormalMethod
 from qpignn.methods.qpignn import QpiGNN
@@ -31,7 +32,6 @@ from qpignn.methods.sqr import SQR, taus_of
 from qpignn.nn.heads import BayesianHead, LinearHead
 from qpignn.nn.interval_net import IntervalNet
 from qpignn.runtime.randomness import torch_rng
-from qpignn.training.loop import StepResult
 
 
 class PublishedSQR(SQR):
@@ -42,7 +42,7 @@ class PublishedSQR(SQR):
         encoder = SageEncoder(columns, self.hidden, 2, generator=generator, activation="relu")
         head = LinearHead(self.hidden, 1, generator=generator)
         whole = _TauThroughLayers(encoder, head, columns, self.hidden)
-        whole.taus = taus_of(self._trained_levels())
+        whole.taus = taus_of(self.trained_levels())
         return IntervalNet(_Pass(), whole).to(torch.float64)
 
 
@@ -127,21 +127,23 @@ def all_pairs_rqr(
 class PublishedRQR(RQR):
     """Every interval is compared with every target."""
 
-    def _loss(self, outputs: Tensor, y: Tensor, weight: Tensor | None) -> StepResult:
-        lower, upper = (bound[0, 0] for bound in self._bounds(outputs))
-        (coverage,) = self._trained_levels()
+    def compute_loss(self, outputs: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
+        """Return the mean over all pairs."""
+        lower, upper = (bound[0, 0] for bound in self.compute_bounds(outputs))
+        (coverage,) = self.trained_levels()
         prices = {"lambda_width": self.lambda_width, "gamma_order": self.gamma_order}
-        loss = all_pairs_rqr(lower, upper, y, coverage=coverage, **prices)
-        return self._measured(loss, outputs, y, weight)
+        return all_pairs_rqr(lower, upper, y, coverage=coverage, **prices)
 
 
 class PublishedAblation(Ablation):
     """The published loss; where it is exchanged for RQR's, that one's mistake comes with it."""
 
-    def _compared(self, lower: Tensor, upper: Tensor, y: Tensor, weight: Tensor | None) -> Tensor:
+    def _loss_of_bounds(
+        self, lower: Tensor, upper: Tensor, y: Tensor, weight: Tensor | None
+    ) -> Tensor:
         if self.loss != "rqr":
-            return super()._compared(lower, upper, y, weight)
-        (coverage,) = self._trained_levels()
+            return super()._loss_of_bounds(lower, upper, y, weight)
+        (coverage,) = self.trained_levels()
         prices = {"lambda_width": self._price(), "gamma_order": 1.0}
         return all_pairs_rqr(lower[0, 0], upper[0, 0], y[0, 0], coverage=coverage, **prices)
 
@@ -174,14 +176,19 @@ class PublishedBayesian(NormalMethod):
     near 3 everywhere.
     """
 
-    def _head(self, generator: torch.Generator) -> nn.Module:
+    def make_head(self, generator: torch.Generator, members: int) -> nn.Module:
+        """Return the sampled layer."""
         return _SampledHead(self.hidden, generator=generator)
 
-    def _moments(self, outputs: tuple[Tensor, Tensor, Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    def compute_moments(
+        self, outputs: tuple[Tensor, Tensor, Tensor]
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return mean, no noise, and the variance of weights and bias."""
         mean, doubt, log_bias = outputs
         return mean, torch.zeros_like(mean), doubt + log_bias.exp()
 
-    def _costs(self, outputs: tuple[Tensor, Tensor, Tensor], y: Tensor) -> Tensor:
+    def compute_costs(self, outputs: tuple[Tensor, Tensor, Tensor], y: Tensor) -> Tensor:
+        """Return squared errors."""
         return (y - outputs[0]) ** 2
 
 
@@ -253,7 +260,7 @@ def make_published(
         raise SettingError(f"method {name!r} has no published form; those with one: {[*METHODS]}")
     form = METHODS[name]
     cls = cls or form.method
-    check_setting_names(f"method {name!r}", settings, class_settings(cls))
+    check_setting_names(f"method {name!r}", settings, settings_of(cls))
     made = cls(**{**NET, **form.settings, **settings})
     method = Conformal(made) if form.conformal else made
     method.check_settings()
