@@ -30,7 +30,7 @@ from torch_geometric.data import Data
 from peak import peak_so_far
 from qpignn.methods.qpignn import QpiGNN
 from qpignn.tasks.base import FitInputs
-from qpignn.training.byhand import Stepped
+from qpignn.training.fused_steps import FusedResult
 from qpignn.training.history import History
 from qpignn.training.loop import train
 
@@ -60,11 +60,11 @@ class Clocked(QpiGNN):
         self.ticks.append(time.perf_counter())
         return history
 
-    def fused_step(self, *args: Any) -> Callable[[], Stepped] | None:
+    def fused_step(self, *args: Any) -> Callable[[], FusedResult] | None:
         step = super().fused_step(*args)
         assert step is not None
 
-        def noting() -> Stepped:
+        def noting() -> FusedResult:
             self.ticks.append(time.perf_counter())
             return step()
 

@@ -68,7 +68,7 @@ def work(epoch: Epoch, shape: Shape) -> dict[str, float]:
             "gather": rows * (2 * FLOAT * shape.features + 8),
             "stream": vector * (layers + 4 * rows - 2 * given),
         }
-    into_given, edges = (_entries(graph.mean_for(left)) for left in (0, 1))
+    into_given, edges = (_entries(graph.matrix_for(left)) for left in (0, 1))
     if not isinstance(graph.features, SparseMatrix):
         return {
             "product": 2 * epoch.nets * (first + second),
@@ -105,7 +105,7 @@ def kernels(epoch: Epoch, shape: Shape) -> dict[str, Kernel]:
         some = torch.randint(0, graph.nodes, (rows,), generator=draw)
         found["gather"] = _selection(graph.features, some)
     else:
-        mean = graph.mean_for(0)
+        mean = graph.matrix_for(0)
         sums = SparseMatrix(mean.starts, mean.columns, None, mean.shape)
         found["gather"] = _both_ways(sums, vectors, vectors[: graph.rows])
     return found
@@ -143,4 +143,4 @@ def _entries(matrix: SparseMatrix) -> int:
 def _sampled(seen: TrainingSet) -> int:
     """How many neighbours an epoch of minibatches draws."""
     assert seen.batch is not None
-    return int(seen.graph.mean.starts.diff()[seen.batch.positions].clamp(max=FAN_OUT).sum())
+    return int(seen.graph.matrix.starts.diff()[seen.batch.positions].clamp(max=FAN_OUT).sum())

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 from torch_geometric.nn import SAGEConv
 
-from qpignn.encoders.sparse import prepare
+from qpignn.encoders.inputs import prepare
 from qpignn.methods.net_training import batch_steps, measure
 from qpignn.methods.qpignn import QpiGNN
 from qpignn.methods.training_set import Batch, TrainingSet

@@ -299,7 +299,7 @@ def lines(text: str) -> list[str]:
     [
         ("reading", "pandas.read_csv"),
         ("looking at what was read", "qpignn.data.structure.summarize_graph"),
-        ("within the first epoch", "qpignn.encoders.sparse.Operands.to"),
+        ("within the first epoch", "qpignn.encoders.inputs.GraphInputs.to"),
         ("saving the weights", "qpignn.methods.serialization.atomic_files"),
         ("saving the graph", "qpignn.data.storage.write_atomically"),
         ("saving where it came from", "qpignn.methods.bundle._digests"),

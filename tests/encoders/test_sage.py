@@ -8,9 +8,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 from torch_geometric.nn import SAGEConv
+from torch_geometric.nn.resolver import aggregation_resolver
 
-from qpignn.encoders.sage import SageEncoder, SageLayer, _SageStep
-from qpignn.encoders.sparse import mean_matrix, prepare
+from qpignn.encoders.inputs import mean_matrix, prepare
+from qpignn.encoders.sage import SageEncoder
+from qpignn.encoders.stack import AffineLayer, _AffineStep
+from qpignn.errors import GraphError
 
 
 def graph(nodes: int = 60, columns: int = 7) -> tuple[Tensor, Tensor]:
@@ -27,7 +30,7 @@ class Pyg(nn.Module):
         self.activation = ours.activation
         self.layers = nn.ModuleList()
         for layer in ours.layers:
-            assert isinstance(layer, SageLayer)
+            assert isinstance(layer, AffineLayer)
             theirs = SAGEConv(*layer.neighbour.shape[1:])
             theirs.lin_l.weight.data = layer.neighbour.data[member].t().clone()
             theirs.lin_l.bias.data = layer.bias.data[member, 0].clone()
@@ -77,12 +80,12 @@ def test_the_written_out_gradient() -> None:
     _, edges = graph(12)
     mean = mean_matrix(edges, None, 12, dtype=torch.float64).some(0, 5)
     draw = torch.Generator().manual_seed(2)
-    shapes = ((2, 12, 4), (2, 4, 3), (2, 4, 3), (2, 1, 3))
+    shapes = ((2, 12, 4), (2, 4, 3), (2, 1, 3), (2, 4, 3))
     inputs = [
         torch.randn(shape, generator=draw, dtype=torch.float64, requires_grad=True)
         for shape in shapes
     ]
-    assert torch.autograd.gradcheck(lambda *tensors: _SageStep.apply(*tensors, mean), inputs)
+    assert torch.autograd.gradcheck(lambda *tensors: _AffineStep.apply(*tensors, mean), inputs)
 
 
 def test_renaming_nodes_renames_outputs() -> None:
@@ -109,7 +112,7 @@ def test_dropout_acts_in_training_only_and_repeats_by_seed() -> None:
 
 def test_dropout_drops_its_share_and_keeps_the_mean() -> None:
     encoder = encoder_of(1, dropout=0.25, activation="relu")
-    both = encoder._activated(torch.ones(2, 1, 200_000))
+    both = encoder.dropped(torch.ones(2, 1, 200_000))
     assert torch.equal(*both)  # members share their masks
     dropped = both[0, 0]
     assert dropped.unique().tolist() == pytest.approx([0, 4 / 3])
@@ -126,19 +129,19 @@ def test_passes_are_forwards(layers: int, sparse: bool, dropout: float) -> None:
     x, edges = graph()
     operands = prepare(x.to_sparse_csr() if sparse else x, edges, first=torch.tensor([50, 3, 7]))
     encoder = encoder_of(layers, dropout=dropout)
+    found = [*encoder.dropout_passes(operands, 3, torch.Generator().manual_seed(4))]
+    assert not encoder.drop_whole_units
     encoder.drop_whole_units = True
     with torch.no_grad():
         encoder.generator.manual_seed(4)
         wanted = [encoder(operands) for _ in range(3)]
-        encoder.generator.manual_seed(4)
-        found = [*encoder.passes(operands, 3)]
     for one, other in zip(found, wanted, strict=True):
         torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
     assert torch.equal(found[0], found[1]) == (dropout == 0)
 
 
 def test_initial_weights_have_the_default_bounds() -> None:
-    layer = SageLayer(2, 100, 50, torch.Generator().manual_seed(0))
+    layer = AffineLayer(2, 100, 50, torch.Generator().manual_seed(0))
     for weight in layer.parameters():
         assert 0.09 < weight.abs().max() <= 0.1  # 1/√100
         assert weight.mean().abs() < 0.02
@@ -160,3 +163,32 @@ def test_gradients_agree_with_differences(layers: int, sparse: bool) -> None:
         return found
 
     assert torch.autograd.gradcheck(hidden, weights)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("aggregation", ["sum", "max"])
+def test_other_aggregations_have_the_outputs_and_gradients_of_pyg(
+    aggregation: str, sparse: bool
+) -> None:
+    x, edges = graph()
+    encoder = encoder_of(2, members=2)
+    inputs = SageEncoder.prepare(x.to_sparse_csr() if sparse else x, edges, aggregation=aggregation)
+    ours = encoder(inputs)
+    ours.square().sum().backward()
+    for member in range(2):
+        pyg = Pyg(encoder, member)
+        for layer in pyg.layers:
+            layer.aggr_module = aggregation_resolver(aggregation)
+        theirs = pyg(x, edges)
+        torch.testing.assert_close(ours[member], theirs, atol=1e-5, rtol=1e-5)
+        theirs.square().sum().backward()
+        for mine, other in zip(encoder.layers, pyg.layers, strict=True):
+            expected = other.lin_l.weight.grad.t()
+            torch.testing.assert_close(mine.neighbour.grad[member], expected, atol=1e-3, rtol=1e-4)
+
+
+def test_maximum_with_weights_is_refused() -> None:
+    x, edges = graph()
+    weight = torch.rand(edges.shape[1], generator=torch.Generator().manual_seed(0))
+    with pytest.raises(GraphError, match="expected edges without weights for max"):
+        SageEncoder.prepare(x, edges, weight, aggregation="max")

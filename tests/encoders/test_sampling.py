@@ -6,12 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from qpignn.encoders.inputs import GraphInputs, prepare
 from qpignn.encoders.sage import SageEncoder
 from qpignn.encoders.sampling import Sampler
-from qpignn.encoders.sparse import Operands, prepare
 
 
-def graph(sparse: bool = False, weighted: bool = False, nodes: int = 50) -> Operands:
+def graph(sparse: bool = False, weighted: bool = False, nodes: int = 50) -> GraphInputs:
     draw = torch.Generator().manual_seed(1)
     edges = torch.randint(0, nodes - 4, (2, 6 * nodes), generator=draw)  # four nodes stand alone
     x = torch.randn(nodes, 5, generator=draw, dtype=torch.float64)
@@ -52,8 +52,8 @@ def test_all_neighbours_give_the_outputs_and_gradients_of_the_whole_graph(
 def test_every_neighbour_is_as_likely_as_the_others_and_none_comes_twice(sparse: bool) -> None:
     whole = graph(sparse)
     sampler, draw = Sampler(whole, 1 if sparse else 2, fan_out=3), draws()
-    node = int(whole.mean.starts.diff().argmax())
-    there = whole.mean.columns[whole.mean.starts[node] : whole.mean.starts[node + 1]]
+    node = int(whole.matrix.starts.diff().argmax())
+    there = whole.matrix.columns[whole.matrix.starts[node] : whole.matrix.starts[node + 1]]
     counts = dict.fromkeys(range(len(there)), 0)
     for _ in range(3000):
         places, parent, share = sampler._neighbours(torch.tensor([node]), draw)
@@ -77,15 +77,15 @@ def test_the_sampled_mean_is_right_on_average() -> None:
     total = torch.zeros(50, 5, dtype=torch.float64)
     for _ in range(4000):
         batch = sampler.batch(seeds, draw)
-        total += batch.mean_for(0).multiply(batch.features[:, 5:].contiguous())  # type: ignore[index]
-    torch.testing.assert_close(total / 4000, whole.mean.multiply(x), rtol=0, atol=0.08)
+        total += batch.matrix_for(0).multiply(batch.features[:, 5:].contiguous())  # type: ignore[index]
+    torch.testing.assert_close(total / 4000, whole.matrix.multiply(x), rtol=0, atol=0.08)
 
 
 def test_repeated_neighbours_are_not_merged() -> None:
     edges = torch.tensor([[1, 1, 2], [0, 0, 0]])
     whole = prepare(torch.eye(3), edges)
     batch = Sampler(whole, 2, fan_out=5).batch(torch.tensor([0]), draws())
-    assert batch.mean_for(0).multiply(batch.features[:, 3:].contiguous()).tolist() == [  # type: ignore[index]
+    assert batch.matrix_for(0).multiply(batch.features[:, 3:].contiguous()).tolist() == [  # type: ignore[index]
         pytest.approx([0, 2 / 3, 1 / 3])
     ]
 
@@ -94,14 +94,14 @@ def test_nodes_without_neighbours() -> None:
     whole = prepare(torch.randn(3, 2), torch.empty(2, 0, dtype=torch.int64))
     batch = Sampler(whole, 3, fan_out=4).batch(torch.tensor([2, 1]), draws())
     assert batch.nodes == 2
-    assert batch.mean_for(0).multiply(torch.ones(2, 3)).tolist() == [[0.0] * 3] * 2
+    assert batch.matrix_for(0).multiply(torch.ones(2, 3)).tolist() == [[0.0] * 3] * 2
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_batch_brought_to_a_device_is_the_same_batch(sparse: bool) -> None:
     """Part by part: a whole batch that is there already is not touched."""
     batch = Sampler(graph(sparse, weighted=True), 2, fan_out=3).batch(torch.arange(9), draws())
-    for mean in batch.means:
+    for mean in batch.matrices:
         dense = torch.randn(mean.shape[1], 4, generator=draws(), dtype=torch.float64)
         moved = mean.to(torch.device("cpu"))
         assert type(moved) is type(mean)

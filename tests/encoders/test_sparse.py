@@ -12,7 +12,8 @@ from torch_geometric.nn import MeanAggregation
 
 from qpignn.data.matrix import from_scipy
 from qpignn.encoders import sparse as propagate
-from qpignn.encoders.sparse import SparseMatrix, _csr, index_type, mean_matrix, prepare
+from qpignn.encoders.inputs import mean_matrix, prepare
+from qpignn.encoders.sparse import SparseMatrix, csr_arrays, index_type
 
 
 @given(st.integers(1, 12), st.integers(1, 12), st.integers(1, 5), st.integers(0, 2**32 - 1))
@@ -111,8 +112,8 @@ def test_wanted_nodes_come_first(sparse: bool) -> None:
         assert torch.equal(own, x[order])
     else:
         assert torch.equal(graph.features, torch.cat([dense, x[order]], dim=1))  # type: ignore[arg-type]
-    assert torch.equal(graph.mean.multiply(x[order]), dense)
-    assert torch.equal(graph.mean_for(0).multiply(x[order]), dense[:2])
+    assert torch.equal(graph.matrix.multiply(x[order]), dense)
+    assert torch.equal(graph.matrix_for(0).multiply(x[order]), dense[:2])
 
 
 @pytest.mark.parametrize(("size", "bits"), [(0, 32), (2**31 - 1, 32), (2**31, 64), (2**40, 64)])
@@ -133,7 +134,7 @@ def test_a_matrix_at_the_edge_of_32_bits(which: str, stored: int, wanted: torch.
         indptr=np.array([0, 1, sizes["entries"]], dtype=np.int64),
         indices=np.array([sizes["columns"] - 1], dtype=np.int64),
     )
-    starts, columns = _csr(huge)
+    starts, columns = csr_arrays(huge)
     assert starts.dtype == columns.dtype == wanted
     assert starts.tolist() == [0, 1, sizes["entries"]]
     assert columns.tolist() == [sizes["columns"] - 1]
@@ -161,12 +162,12 @@ def test_all_numbers_go_to_a_device(sparse: bool) -> None:
     x, edges = torch.eye(3), torch.tensor([[0, 1], [1, 2]])
     here = prepare(from_scipy(sp.csr_matrix(x.numpy())) if sparse else x, edges)
     there = here.to(torch.device("meta"))
-    moved = [there.features, *there.means, *([] if there.own is None else [there.own])]
-    assert len(moved) == 1 + len(here.means) + (here.own is not None)
+    moved = [there.features, *there.matrices, *([] if there.own is None else [there.own])]
+    assert len(moved) == 1 + len(here.matrices) + (here.own is not None)
     assert {part.device.type for part in moved} == {"meta"}
-    assert [part.shape for part in there.means] == [part.shape for part in here.means]
+    assert [part.shape for part in there.matrices] == [part.shape for part in here.matrices]
     assert (there.rows, there.columns) == (here.rows, here.columns)
-    for part in there.means:
+    for part in there.matrices:
         parts = (part.starts, part.columns, part.values, part.scale)
         assert {tensor.device.type for tensor in parts if tensor is not None} == {"meta"}
     assert here.to(torch.device("cpu")) is here  # nothing to do

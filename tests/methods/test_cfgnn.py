@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from qpignn.encoders.sparse import prepare
+from qpignn.encoders.inputs import prepare
 from qpignn.methods.cfgnn import _Correction
-from qpignn.training.byhand import with_gradient
+from qpignn.training.fused_steps import with_gradient
 
 NODES = torch.arange(12)
 

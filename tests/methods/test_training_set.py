@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from qpignn import load_dataset, make_method
-from qpignn.encoders.sparse import prepare
+from qpignn.encoders.inputs import prepare
 from qpignn.methods.training_set import Batch, TrainingSet, assign_folds
 
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from qpignn.encoders.inputs import GraphInputs, prepare
 from qpignn.encoders.sage import SageEncoder
-from qpignn.encoders.sparse import Operands, prepare
 from qpignn.nn.heads import BayesianHead, IntervalHead, LinearHead, QuantileHead
 from qpignn.nn.interval_net import IntervalNet, each
 
@@ -21,7 +21,7 @@ HEADS: dict[str, Any] = {
 }
 
 
-def graph(sparse: bool, part: bool) -> Operands:
+def graph(sparse: bool, part: bool) -> GraphInputs:
     draw = torch.Generator().manual_seed(1)
     x = torch.randn(40, 4, generator=draw, dtype=torch.float64)
     edges = torch.randint(0, 38, (2, 200), generator=draw)

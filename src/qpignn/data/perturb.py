@@ -123,8 +123,9 @@ def drop_edges(data: Data, share: float, *, seed: int = 0) -> Data:
     kept = torch.rand(pairs, generator=torch_rng(seed, "edge dropout")) >= share
     out = Data(**data.to_dict())
     out.edge_index = ends[:, kept[pair]]
-    if data.get("edge_weight") is not None:
-        out.edge_weight = data.edge_weight[kept[pair]]
+    for name in ("edge_weight", "edge_attr"):
+        if data.get(name) is not None:
+            out[name] = data[name][kept[pair]]
     return out
 
 

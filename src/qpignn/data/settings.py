@@ -102,6 +102,8 @@ def induced_subgraph(data: Data, keep: Tensor) -> Data:
     )
     if weight is not None:
         out.edge_weight = weight
+    if data.get("edge_attr") is not None:
+        out.edge_attr = data.edge_attr[keep[data.edge_index].all(dim=0)]
     for name in ("y", "node_weight", "pos", *MASKS):
         if data.get(name) is not None:
             out[name] = data[name][keep]

@@ -41,12 +41,13 @@ Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
 
-def data_warnings(data: Data, given: Tensor) -> list[str]:
+def data_warnings(data: Data, given: Tensor, *, edge_features: bool = False) -> list[str]:
     """Return warnings about a graph to fit on.
 
     Args:
         data: a checked graph.
         given: boolean, (nodes,), whose targets are given; the others are to be predicted.
+        edge_features: whether the encoder uses ``edge_attr``.
 
     Returns:
         One sentence per warning, with a count and what to do; usually none.
@@ -59,7 +60,7 @@ def data_warnings(data: Data, given: Tensor) -> list[str]:
         *_far_target(data, is_given),
         *_missing_as_numbers(data, is_given),
         *_codes(data),
-        *_edge_features(data),
+        *([] if edge_features else _edge_features(data)),
         *informative_blanks(data, labelled(data).numpy()),
     ]
 
@@ -229,8 +230,8 @@ def _edge_features(data: Data) -> list[str]:
     if data.get("edge_attr") is None or data.get("edge_weight") is not None:
         return []
     return [
-        "edge_attr: features of edges are not used; give one weight from 0 up per edge as "
-        "edge_weight"
+        "edge_attr: features of edges are not used by this encoder; use encoder='gat', or give one "
+        "weight from 0 up per edge as edge_weight"
     ]
 
 

@@ -1,85 +1,106 @@
-"""Minibatches: some nodes, a few neighbours of each, a few of theirs.
+"""Minibatches: some nodes, a few neighbours of each, a few neighbours of those.
 
-A batch is a tree: every sampled neighbour is a row of its own, whether or not it stands elsewhere
-in the batch too, and stands behind the row it was sampled for. So a mean over neighbours is a sum
-over rows in sequence, and nothing has to be sorted or looked up. Where the features are dense, the
-first hop is not sampled: it was computed once, over all neighbours.
+A batch is a tree: every sampled neighbour is a row of its own, whether or not it occurs elsewhere
+in the batch, and comes after the row it was sampled for. So an aggregation over neighbours is a sum
+over consecutive rows, and nothing has to be sorted or looked up. Where the features are dense, the
+first aggregation is not sampled: it was computed once, over all neighbours.
 """
 
 from __future__ import annotations
+
+from typing import Self
 
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from qpignn.encoders.sparse import Operands, SparseMatrix
+from qpignn.encoders.inputs import GraphInputs
+from qpignn.encoders.sparse import SparseMatrix
 
 
 class Sampler:
-    """Draws the operands of minibatches from those of a whole graph.
+    """Draws the inputs of minibatches from those of a whole graph.
+
+    Every neighbour is equally likely and none is drawn twice (systematic sampling). A mean is
+    estimated by the weighted mean of those drawn, a sum by their sum times the number of neighbours
+    divided by the number drawn. A node with few neighbours has all of them.
 
     Args:
-        graph: all nodes.
-        layers: of the net that is to run on the batches.
-        fan_out: how many neighbours of a node are drawn, at most. Every neighbour is equally
-            likely and none is drawn twice (systematic sampling), so the mean over those drawn is
-            right on average; a node with fewer neighbours has all of them.
+        inputs: of all nodes.
+        layers: number of aggregations of the encoder.
+        fan_out: how many neighbours of a node are drawn, at most; a self-loop is not counted.
     """
 
-    def __init__(self, graph: Operands, layers: int, fan_out: int) -> None:
-        self.graph, self.fan_out = graph, fan_out
-        self.hops = layers if isinstance(graph.features, SparseMatrix) else layers - 1
+    def __init__(self, inputs: GraphInputs, layers: int, fan_out: int) -> None:
+        self.inputs, self.fan_out = inputs, fan_out
+        cached = not isinstance(inputs.features, SparseMatrix)
+        self.hops = max(0, layers - cached)
 
-    def batch(self, seeds: Tensor, draw: torch.Generator) -> Operands:
-        """Return operands whose first rows are ``seeds``, positions in the graph."""
-        graph, nodes = self.graph, seeds
+    def batch(self, seeds: Tensor, draw: torch.Generator) -> GraphInputs:
+        """Return the inputs of a minibatch.
+
+        Args:
+            seeds: positions of its wanted nodes, which become the first rows.
+            draw: draws the neighbours.
+        """
+        inputs, nodes = self.inputs, seeds
         parents = torch.empty(0, dtype=torch.int64)
-        values = torch.empty(0, dtype=graph.mean.dtype)
-        newest, means = slice(0, len(seeds)), []
+        values = torch.empty(0, dtype=inputs.features.dtype)
+        newest, matrices = slice(0, len(seeds)), []
         for _ in range(self.hops):
-            found, parent, value = self._neighbours(nodes[newest], draw)
+            sampled, parent, value = self._neighbours(nodes[newest], draw)
             parents = torch.cat([parents, parent + newest.start])
             values = torch.cat([values, value])
-            means.append(Tree(parents, values, newest.stop, len(seeds)))
-            newest = slice(len(nodes), len(nodes) + len(found))
-            nodes = torch.cat([nodes, found])
-        if isinstance(graph.features, SparseMatrix):
-            features = _rows_of(graph.features, nodes)
-            own = features.some(0, means[-1].shape[0])
-            return Operands(features, graph.columns, means, len(seeds), own)
-        rows = graph.features.index_select(0, nodes)
-        return Operands(rows, graph.columns, means, len(seeds))
+            matrices.append(Tree(parents, values, newest.stop, len(seeds)))
+            newest = slice(len(nodes), len(nodes) + len(sampled))
+            nodes = torch.cat([nodes, sampled])
+        if isinstance(inputs.features, SparseMatrix):
+            features = _rows_of(inputs.features, nodes)
+            own = features.some(0, matrices[-1].shape[0] if matrices else len(nodes))
+            return GraphInputs(features, inputs.columns, matrices, len(seeds), own)
+        rows = inputs.features.index_select(0, nodes)
+        return GraphInputs(rows, inputs.columns, matrices, len(seeds))
 
     def _neighbours(self, nodes: Tensor, draw: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
-        """Return neighbours of nodes, whose each is (a place in ``nodes``), and its share."""
-        mean = self.graph.mean
-        first = mean.starts[nodes].long()
-        there = mean.starts[nodes + 1].long() - first
-        taken = there.clamp(max=self.fan_out)
-        # every (there/taken)-th neighbour, from a random one on
-        spread = there / taken.clamp(min=1).double()
+        """Return neighbours of nodes, each one's parent (an index of ``nodes``), and its share."""
+        matrix, loops = self.inputs.matrix, int(self.inputs.self_loops)
+        first = matrix.starts[nodes].long() + loops
+        count = matrix.starts[nodes + 1].long() - first
+        taken = count.clamp(max=self.fan_out)
+        # every (count/taken)-th neighbour, starting from a random one
+        spread = count / taken.clamp(min=1).double()
         begin = torch.rand(len(nodes), 1, dtype=torch.float64, generator=draw)
         turns = torch.arange(self.fan_out)
-        places = ((turns + begin) * spread.unsqueeze(1)).long()
-        places = places.minimum(there.unsqueeze(1) - 1).add_(first.unsqueeze(1))
-        chosen = places[turns < taken.unsqueeze(1)]
-        parent = torch.arange(len(nodes)).repeat_interleave(taken)
-        found = mean.columns[chosen].long()
-        if mean.values is None:
-            return found, parent, taken.to(mean.dtype).reciprocal_()[parent]
-        weight = mean.values[chosen]
+        entries = ((turns + begin) * spread.unsqueeze(1)).long()
+        entries = entries.minimum(count.unsqueeze(1) - 1).add_(first.unsqueeze(1))
+        chosen = turns < taken.unsqueeze(1)
+        factor = torch.where(chosen, spread.unsqueeze(1), 1)
+        if loops:  # the node itself, which comes first in its row, as it is
+            itself = torch.ones(len(nodes), 1, dtype=torch.bool)
+            entries = torch.cat([first.unsqueeze(1) - 1, entries], dim=1)
+            chosen = torch.cat([itself, chosen], dim=1)
+            factor = torch.nn.functional.pad(factor, (1, 0), value=1)
+        parent = torch.arange(len(nodes)).repeat_interleave(taken + loops)
+        entries = entries[chosen]
+        neighbours = matrix.columns[entries].long()
+        if matrix.scale is None:  # a sum
+            shares = factor[chosen] * (1 if matrix.values is None else matrix.values[entries])
+            return neighbours, parent, shares.to(self.inputs.features.dtype)
+        if matrix.values is None:
+            return neighbours, parent, taken.to(matrix.dtype).reciprocal_()[parent]
+        weight = matrix.values[entries]
         total = torch.zeros(len(nodes), dtype=weight.dtype).index_add_(0, parent, weight)
-        return found, parent, (weight / total[parent]).nan_to_num_(0)
+        return neighbours, parent, (weight / total[parent]).nan_to_num_(0)
 
 
 class Tree(SparseMatrix):
-    """Means over the rows sampled for each row; every row but the first few has one parent.
+    """The aggregation over the rows sampled for each row; all rows but the seeds have one parent.
 
     Args:
-        parents: of the rows behind the first ``seeds`` ones, rising.
-        values: each row's share in its parent's mean.
-        rows: how many rows have a mean.
-        seeds: how many rows nobody sampled.
+        parents: of the rows after the first ``seeds`` ones, in ascending order.
+        values: each row's share in its parent's aggregation.
+        rows: number of rows with an aggregation.
+        seeds: number of rows without a parent.
     """
 
     def __init__(self, parents: Tensor, values: Tensor, rows: int, seeds: int) -> None:
@@ -90,19 +111,26 @@ class Tree(SparseMatrix):
         self.counts = (rows, seeds)
         self.parents, self.seeds, self.shares = parents, seeds, values.unsqueeze(1)
 
-    def to(self, device: torch.device) -> Tree:
-        """Bring the numbers to a device."""
-        return Tree(self.parents.to(device), self.shares.squeeze(1).to(device), *self.counts)
+    def to(self, device: torch.device) -> Self:
+        """Return the matrix on a device.
+
+        Args:
+            device: the device.
+
+        Returns:
+            A matrix of the same class.
+        """
+        return type(self)(self.parents.to(device), self.shares.squeeze(1).to(device), *self.counts)
 
     def _times(self, dense: Tensor, transposed: bool) -> Tensor:
         if not transposed:
             return super()._times(dense, transposed)
-        found = dense.new_empty((self.shape[1], dense.shape[1]))
-        found[: self.seeds] = 0
-        sampled = found[self.seeds :]
+        product = dense.new_empty((self.shape[1], dense.shape[1]))
+        product[: self.seeds] = 0
+        sampled = product[self.seeds :]
         torch.index_select(dense, 0, self.parents, out=sampled)
         sampled.mul_(self.shares)
-        return found
+        return product
 
 
 def _rows_of(matrix: SparseMatrix, rows: Tensor) -> SparseMatrix:

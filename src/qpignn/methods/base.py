@@ -33,6 +33,7 @@ from qpignn.methods.fitted import (
     fitted_state,
     method_from_settings,
     warn_if_interrupted,
+    with_encoder,
 )
 from qpignn.methods.limits import Limits
 from qpignn.methods.serialization import read_folder, write_folder
@@ -135,7 +136,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             task = find_task(self.task)
             data = task.check(data)
             given = task.given(data, train_mask)
-            for message in task.warnings(data, given):
+            for message in task.warnings(data, given, edge_features=self.uses_edge_features()):
                 warnings.warn(message, QpignnWarning, stacklevel=2)
             deprecated = self.__dict__.pop("_initial_weights", None)
             weights = deprecated if initial_weights is None else initial_weights
@@ -268,21 +269,25 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         write_folder(check_path("folder", folder), description, state)
 
     @classmethod
-    def load(cls, folder: str | Path) -> Self:
+    def load(cls, folder: str | Path, *, encoder: Any = None) -> Self:
         """Return a method from :meth:`save`'s folder; warns if its training was interrupted.
 
         Args:
             folder: where the method was saved.
+            encoder: the module, class or function it was fitted with, where that is not a named
+                encoder: a folder holds no code.
 
         Raises:
-            ModelFileError: if the folder holds no such model, or a damaged one.
+            ModelFileError: if the folder holds no such model, a damaged one, or one whose encoder
+                is missing.
         """
         description, state = read_folder(check_path("folder", folder), cls.__name__)
         names = {field.name for field in fields(Fitted)}
         fitted = Fitted(**{name: description[name] for name in names & description.keys()})
+        settings = with_encoder(fitted.settings, encoder, folder)
         try:
             fitted.check_types()
-            method = method_from_settings(cls, fitted.settings)
+            method = method_from_settings(cls, settings)
             method.check_settings()
             method.history_ = History.from_dict(unpack_json(state.pop("history")))
             with torch_defaults():
@@ -303,6 +308,10 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         check_levels(self.confidence_level)
         check_integer("seed", self.seed, 0, SEED_BITS)
         check_choice("task", self.task, TASKS)
+
+    def uses_edge_features(self) -> bool:
+        """Return whether ``edge_attr`` of a graph is used."""
+        return False
 
     def free_levels(self) -> tuple[float, ...]:
         """Return levels that cost no more training beside the wanted one."""

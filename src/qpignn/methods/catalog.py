@@ -233,7 +233,10 @@ def class_named(name: str) -> type[IntervalMethod]:
 
 
 def load_method(
-    folder: str | Path, *, method: type[IntervalMethod] | str | None = None
+    folder: str | Path,
+    *,
+    method: type[IntervalMethod] | str | None = None,
+    encoder: Any = None,
 ) -> IntervalMethod:
     """Load a saved model of any method.
 
@@ -242,6 +245,8 @@ def load_method(
         method: class of the model, or of the method inside it, where that is outside this package
             and no installed package declares it; the class itself or its object path. A folder
             cannot name code that is run.
+        encoder: the module, class or function it was fitted with, where that is not a named
+            encoder.
 
     Returns:
         The fitted method.
@@ -253,7 +258,7 @@ def load_method(
     folder = check_path("folder", folder)
 
     def load() -> IntervalMethod:
-        return class_named(describe_model(folder)["method"]).load(folder)
+        return class_named(describe_model(folder)["method"]).load(folder, encoder=encoder)
 
     with saved_class(method):
         return read_consistent(folder, MODEL_FILES, load)

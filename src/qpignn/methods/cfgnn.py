@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 
 from qpignn.calibration.conformal import conformal_rank
+from qpignn.encoders.inputs import GraphInputs, prepare
 from qpignn.encoders.sage import SageEncoder
-from qpignn.encoders.sparse import Operands, prepare
 from qpignn.errors import (
     SettingError,
     check_integer,
@@ -31,7 +31,7 @@ from qpignn.nn.heads import LinearHead
 from qpignn.nn.interval_net import IntervalNet
 from qpignn.runtime.randomness import numpy_rng, torch_rng
 from qpignn.tasks.base import FitInputs
-from qpignn.training.byhand import step_of, with_gradient
+from qpignn.training.fused_steps import step_of, with_gradient
 from qpignn.training.history import History
 from qpignn.training.loop import StepResult, once, train
 from qpignn.training.search import minimise
@@ -158,7 +158,7 @@ class CorrectedGNN(QuantileGNN):
         torch.nn.init.zeros_(head.bias)
         return IntervalNet(encoder, head).to(DTYPES[self.dtype])
 
-    def _second_graph(self, data: "Data", outputs: Any, first: Tensor | None = None) -> Operands:
+    def _second_graph(self, data: "Data", outputs: Any, first: Tensor | None = None) -> GraphInputs:
         """Return the graph with the first net's values and bounds as its features."""
         lower, upper = (bound.mean(dim=1) for bound in self.compute_bounds(outputs))
         value = self.compute_value(outputs).mean(dim=0, keepdim=True)
@@ -199,7 +199,7 @@ class _Correction:
         levels: of the bounds.
     """
 
-    graph: Operands
+    graph: GraphInputs
     bounds: Tensor
     y: Tensor
     levels: list[float]

@@ -160,6 +160,10 @@ class Conformal(IntervalMethod):
         """Return those of the method inside."""
         return self.method.free_levels()
 
+    def uses_edge_features(self) -> bool:
+        """Return whether the method inside uses ``edge_attr`` of a graph."""
+        return self.method.uses_edge_features()
+
     def check_settings(self) -> None:
         """Check all settings, those of the method inside among them.
 
@@ -289,17 +293,18 @@ class Conformal(IntervalMethod):
             raise ValueError("groups or widenings have invalid types")
 
     @classmethod
-    def load(cls, folder: str | Path, model: Any = None) -> Self:
+    def load(cls, folder: str | Path, model: Any = None, *, encoder: Any = None) -> Self:
         """Return a method from :meth:`save`'s folder.
 
         Args:
             folder: where the method was saved.
             model: the net that :meth:`prefit` was given, which is never written to a file.
+            encoder: the encoder of the method inside, where that is not a named one.
 
         Raises:
-            ModelFileError: if the folder holds no such model, or the net is missing.
+            ModelFileError: if the folder holds no such model, or the net or encoder is missing.
         """
-        made = super().load(folder)
+        made = super().load(folder, encoder=encoder)
         if isinstance(made.method_, Prefit):
             if model is None:
                 raise ModelFileError(

@@ -9,11 +9,14 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from sklearn.base import BaseEstimator
 
 from qpignn.data.encoding import FeatureEncoder
+from qpignn.encoders.catalog import encoder_description, encoder_of_file
+from qpignn.encoders.inputs import count_edge_features
 from qpignn.errors import GraphError, NotFittedError, QpignnWarning, SettingError, quoted
 from qpignn.intervals import check_level, check_levels
 
@@ -37,6 +40,7 @@ class Fitted:
         calibrated_on: number of units that determined the widths; None if none did.
         weighted: whether edges had different weights; None without edges, and for a model saved
             before this was recorded.
+        edge_columns: number of edge features, a weight included.
     """
 
     settings: dict[str, Any]
@@ -45,6 +49,7 @@ class Fitted:
     coding: dict[str, Any] | None
     calibrated_on: int | None
     weighted: bool | None = None
+    edge_columns: int = 0
 
     @classmethod
     def of(cls, method: IntervalMethod, data: Data, calibrated_on: int | None) -> Fitted:
@@ -62,6 +67,7 @@ class Fitted:
             coding=None if data.get("coding") is None else data.coding.to_dict(),
             calibrated_on=calibrated_on,
             weighted=is_weighted(data) if data.edge_index.shape[1] else None,
+            edge_columns=count_edge_features(data.get("edge_attr"), data.get("edge_weight")),
         )
 
     def check_types(self) -> None:
@@ -81,10 +87,13 @@ class Fitted:
             and isinstance(self.coding, dict | None)
             and (self.calibrated_on is None or type(self.calibrated_on) is int)
             and isinstance(self.weighted, bool | None)
+            and type(self.edge_columns) is int
+            and self.edge_columns >= 0
         )
         if not right:
             raise TypeError(
-                "settings, columns, names, coding, calibrated_on or weighted have invalid types"
+                "settings, columns, names, coding, calibrated_on, weighted or edge_columns have "
+                "invalid types"
             )
         if self.coding is not None:
             FeatureEncoder.from_dict(self.coding)
@@ -166,7 +175,8 @@ def fitted_state(method: IntervalMethod) -> Fitted:
 def saved_settings(method: IntervalMethod) -> dict[str, Any]:
     """Return the settings as they can be written to a file.
 
-    A method inside is described by its class and settings; a user's net or function by None.
+    A method inside is described by its class and settings, a user's encoder by its name, any other
+    net or function by None.
 
     Args:
         method: the method.
@@ -175,8 +185,10 @@ def saved_settings(method: IntervalMethod) -> dict[str, Any]:
     for name, value in method.get_params(deep=False).items():
         if isinstance(value, BaseEstimator):
             settings[name] = {"method": type(value).__name__, "settings": saved_settings(value)}
+        elif callable(value):
+            settings[name] = encoder_description(value) if name == "encoder" else None
         else:
-            settings[name] = None if callable(value) else copy.deepcopy(value)
+            settings[name] = copy.deepcopy(value)
     levels = check_levels(method.confidence_level)
     one = isinstance(method.confidence_level, Real)
     return {**settings, "confidence_level": levels[0] if one else levels}
@@ -199,6 +211,28 @@ def method_from_settings(cls: type[Method], settings: dict[str, Any]) -> Method:
             inner = class_named(value["method"])
             values[name] = method_from_settings(inner, value["settings"])
     return cls(**values)
+
+
+def with_encoder(settings: Any, encoder: Any, folder: str | Path) -> Any:
+    """Return stored settings with the user's own encoder, given by the caller of ``load``.
+
+    Args:
+        settings: as read from a file; those of a method inside another are changed, too.
+        encoder: the encoder; None for named ones.
+        folder: of the model, for messages.
+
+    Raises:
+        ModelFileError: if a user's own encoder is missing, or one is given for a named encoder.
+    """
+    if not isinstance(settings, dict):
+        return settings
+    if isinstance(inner := settings.get("method"), dict):
+        inner = {**inner, "settings": with_encoder(inner.get("settings"), encoder, folder)}
+        return {**settings, "method": inner}
+    if encoder is None and "encoder" not in settings:  # saved by version 0.1, or not on nets
+        return settings
+    stored = settings.get("encoder", "sage")
+    return {**settings, "encoder": encoder_of_file(stored, encoder, folder)}
 
 
 def as_fitted(method: Method) -> Method:

@@ -1,13 +1,11 @@
 """MC dropout: the spread of many passes with random dropout, plus the remaining noise."""
 
-import copy
 from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor, nn
 
-from qpignn.encoders.sage import SageEncoder
-from qpignn.encoders.sparse import Operands
+from qpignn.encoders.inputs import GraphInputs
 from qpignn.errors import SettingError, check_bool, check_integer
 from qpignn.io.tensors import check_scalar
 from qpignn.methods.fitted import Fitted
@@ -81,14 +79,12 @@ class MCDropout(NormalMethod):
         self.noise_ = torch.tensor(noise, dtype=training_set.y.dtype)
         return keep_fit(self, fitted)
 
-    def _run(self, net: IntervalNet, graph: Operands) -> Tensor:
+    def _run(self, net: IntervalNet, graph: GraphInputs) -> Tensor:
         """Return the outputs of every pass of every member; the same for the same net and graph."""
-        assert isinstance(net.encoder, SageEncoder)
-        encoder = copy.copy(net.encoder)  # with the same weights, but its own random numbers
-        encoder.generator = torch_rng(self.seed, "passes")
-        encoder.drop_whole_units = encoder.training = True
+        generator = torch_rng(self.seed, "passes")
         with torch.no_grad():
-            return torch.cat([*map(net.head, encoder.passes(graph, self.passes))], dim=1)
+            passes = net.encoder.dropout_passes(graph, self.passes, generator)
+            return torch.cat([*map(net.head, passes)], dim=1)
 
     def _state(self) -> dict[str, Tensor]:
         return {**super()._state(), "noise": self.noise_}

@@ -14,8 +14,16 @@ from qpignn.calibration.cross_fit import Calibrator
 from qpignn.calibration.width_scaling import MemberOutputs, WidthScaling, nested_bounds
 from qpignn.data.matrix import best_layout, is_sparse
 from qpignn.data.scaling import Scaler, TargetScaler
-from qpignn.encoders.sage import ACTIVATIONS, Activation, SageEncoder
-from qpignn.encoders.sparse import Operands, prepare
+from qpignn.encoders.activations import ACTIVATIONS, ActivationName
+from qpignn.encoders.base import Aggregation, Norm
+from qpignn.encoders.catalog import (
+    ENCODERS,
+    EncoderSetting,
+    build_encoder,
+    check_encoder,
+    encoder_class,
+)
+from qpignn.encoders.inputs import GraphInputs
 from qpignn.errors import (
     SettingError,
     check_bool,
@@ -46,7 +54,7 @@ from qpignn.runtime.device import PRECISIONS, Precision, find_device
 from qpignn.runtime.randomness import torch_rng
 from qpignn.tasks.base import FitInputs
 from qpignn.tasks.catalog import TaskName
-from qpignn.training.byhand import Stepped
+from qpignn.training.fused_steps import FusedResult
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -98,9 +106,15 @@ class NetMethod(DeprecatedStart, IntervalMethod):
             of several levels are nested.
         members: how many nets are trained side by side and averaged; each holds out one fifth of
             the given units, five of them all units.
+        encoder: ``sage``, ``gcn``, ``gin``, ``gat``, ``mlp`` (no graph), a ``torch.nn.Module`` of
+            your own, a class or function that makes one of (in_channels, hidden), or
+            ``"file.py:Name"``; see :mod:`qpignn.encoders`.
         hidden: number of hidden units per layer.
-        layers: number of GraphSAGE layers.
+        layers: number of layers; a module of your own has its own layers.
         activation: after each layer.
+        aggregation: how ``sage`` combines neighbours: ``mean``, ``sum`` or ``max``.
+        residual: whether layers, from the second on, add their inputs to their outputs.
+        norm: ``none``, or ``layer`` for layer normalisation.
         dropout: of hidden units while training.
         lr: Adam's learning rate.
         weight_decay: Adam's.
@@ -129,9 +143,13 @@ class NetMethod(DeprecatedStart, IntervalMethod):
 
     confidence_level: float | list[float] = field(default=0.9, kw_only=False)
     members: int | None = 1
+    encoder: EncoderSetting = "sage"
     hidden: int = 32
     layers: int = 2
-    activation: Activation = "silu"
+    activation: ActivationName = "silu"
+    aggregation: Aggregation = "mean"
+    residual: bool = False
+    norm: Norm = "none"
     dropout: float = 0.1
     lr: float = 1e-2
     weight_decay: float = 1e-3
@@ -227,7 +245,9 @@ class NetMethod(DeprecatedStart, IntervalMethod):
             side = "both" if calibrator is None else calibrator.side
             combined = nested_bounds(members, self.scalings_, side=side)
             value, lower, upper = map(torch.from_numpy, combined[:3])
-            share = None if combined.disagreement is None else torch.from_numpy(combined.disagreement)
+            share = (
+                None if combined.disagreement is None else torch.from_numpy(combined.disagreement)
+            )
             return Bounds(value, lower, upper, share, side)
         value = self.compute_value(outputs).mean(dim=0)
         lower = upper = value
@@ -241,7 +261,7 @@ class NetMethod(DeprecatedStart, IntervalMethod):
 
     def fused_step(
         self, net: IntervalNet, training_set: TrainingSet, weight: Tensor | None
-    ) -> Callable[[], Stepped] | None:
+    ) -> Callable[[], FusedResult] | None:
         """Return a faster way to the same loss and gradient; default None, autograd.
 
         Args:
@@ -281,6 +301,10 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         """
         return level
 
+    def uses_edge_features(self) -> bool:
+        """Return whether the encoder uses ``edge_attr`` of a graph."""
+        return encoder_class(self.encoder).uses_edge_features
+
     def check_settings(self) -> None:
         """Raise SettingError if a setting has a value that is not allowed."""
         check_integer("members", member_count(self))
@@ -288,6 +312,13 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         check_choice("scaling", self.scaling, SCALINGS)
         check_choice("dtype", self.dtype, DTYPES)
         check_choice("activation", self.activation, ACTIVATIONS)
+        check_encoder(
+            self.encoder,
+            aggregation=self.aggregation,
+            residual=self.residual,
+            norm=self.norm,
+            batch_size=self.batch_size,
+        )
         check_choice("precision", self.precision, PRECISIONS)
         find_device(self.device)
         check_batch_size(self.batch_size)
@@ -311,26 +342,31 @@ class NetMethod(DeprecatedStart, IntervalMethod):
             bounds = self.combine_members(outputs, level)
         return self.scalers_.to_user(bounds)
 
-    def _run(self, net: IntervalNet, graph: Operands) -> Any:
+    def _run(self, net: IntervalNet, graph: GraphInputs) -> Any:
         """Return the outputs that bounds are made of, on the CPU."""
         return run_net(self, net, graph)
 
-    def _new_net(self, columns: int) -> IntervalNet:
+    def _new_net(self, columns: int, edge_columns: int = 0) -> IntervalNet:
         generator, members = torch_rng(self.seed, "weights"), member_count(self)
-        encoder = SageEncoder(
+        encoder = build_encoder(
+            self.encoder,
             columns,
             self.hidden,
             self.layers,
             generator=generator,
             dropout=self.dropout,
             activation=self.activation,
+            aggregation=self.aggregation,
+            residual=self.residual,
+            norm=self.norm,
             members=members,
+            edge_columns=edge_columns,
         )
         return IntervalNet(encoder, self.make_head(generator, members)).to(DTYPES[self.dtype])
 
     def _operands(
         self, data: "Data", scaler: Scaler | None = None, first: Tensor | None = None
-    ) -> Operands:
+    ) -> GraphInputs:
         """Return the graph's constants for the encoder; the rows ``first`` come first."""
         scaler = self.scalers_.x if scaler is None else scaler
         x, dtype, offset = best_layout(data.x), DTYPES[self.dtype], None
@@ -338,8 +374,15 @@ class NetMethod(DeprecatedStart, IntervalMethod):
             x, offset = scaler.transform_sparse(x, dtype)
         else:
             x = scaler.transform(x, dtype)
-        weight = data.get("edge_weight")
-        return prepare(x, data.edge_index, weight, first=first, offset=offset)
+        return encoder_class(self.encoder).prepare(
+            x,
+            data.edge_index,
+            data.get("edge_weight"),
+            edge_attr=data.get("edge_attr"),
+            first=first,
+            offset=offset,
+            aggregation=self.aggregation,
+        )
 
     def _state(self) -> dict[str, Tensor]:
         state = {f"net.{name}": tensor for name, tensor in self.net_.state_dict().items()}
@@ -353,7 +396,7 @@ class NetMethod(DeprecatedStart, IntervalMethod):
 
     def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
         weights = part_of(state, "net")
-        if self.layers > len(weights):
+        if self.encoder in ENCODERS and self.layers > len(weights):
             raise ValueError(f"expected {self.layers} layers, got {len(weights)} tensors")
         x_scaler = Scaler.from_state(part_of(state, "x_scaler"), fitted.columns)
         y_scaler = TargetScaler.from_state(part_of(state, "y_scaler"))
@@ -364,7 +407,7 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         scalings = {level: WidthScaling(*numbers) for level, *numbers in rows}
         if scalings and [*scalings] != check_levels(self.confidence_level):
             raise ValueError("stretches: expected one for every level of the fit, got others")
-        net = restored_net(lambda: self._new_net(fitted.columns), weights)
+        net = restored_net(lambda: self._new_net(fitted.columns, fitted.edge_columns), weights)
         keep(self, net, Scalers(x_scaler, y_scaler, limits), scalings)
 
 

@@ -16,9 +16,8 @@ from torch import Tensor
 from qpignn.calibration.conformal import enough_for
 from qpignn.calibration.width_scaling import UNBOUNDED, Floats, WidthScaling
 from qpignn.data.matrix import best_layout
-from qpignn.encoders.sage import SageEncoder
-from qpignn.encoders.sampling import Sampler
-from qpignn.encoders.sparse import Operands
+from qpignn.encoders.catalog import encoder_class
+from qpignn.encoders.inputs import GraphInputs
 from qpignn.errors import QpignnWarning, SettingError, plural
 from qpignn.intervals import check_levels
 from qpignn.io.tensors import check_tensors
@@ -32,8 +31,8 @@ from qpignn.runtime import distributed
 from qpignn.runtime.device import find_device, limit_threads, matmul_precision
 from qpignn.runtime.randomness import torch_rng
 from qpignn.tasks.base import FitInputs
-from qpignn.training.byhand import step_of
 from qpignn.training.checkpoint import recorded_choice
+from qpignn.training.fused_steps import step_of
 from qpignn.training.history import History
 from qpignn.training.loop import StepResult, Steps, once, train
 from qpignn.training.state import TrainingSettings
@@ -131,6 +130,8 @@ def prepare_training(
         hidden=method.hidden,
         members=members,
     )
+    if method.aggregation not in encoder_class(method.encoder).sampled_aggregations:
+        size = None  # this encoder runs on whole graphs only
     size = recorded_choice("batch size", size)
     if size is None:
         graph = method._operands(data, scalers.x, units)
@@ -183,7 +184,7 @@ def train_nets(
     Raises:
         SettingError: if the initial weights are not those of the net.
     """
-    net = method._new_net(training_set.graph.columns)
+    net = method._new_net(training_set.graph.columns, training_set.graph.edge_columns)
     if initial_weights is not None:
         try:
             net.load_state_dict(initial_weights)
@@ -203,9 +204,7 @@ def train_nets(
     score = None
     if bool(training_set.held_out.any()):
         watched = replace(training_set, graph=there.graph)  # outputs are scored on the CPU
-        if isinstance(net.encoder, SageEncoder) and method.layers > 1:
-            watched = watched.watched(method.hidden)
-        score = partial(method.held_out_score, net, watched)
+        score = partial(method.held_out_score, net, watched.watched(net.encoder))
     with threads_and_precision(method, training_set.graph.nodes):
         return net, train(net, steps, training_settings(method), score)
 
@@ -223,7 +222,8 @@ def batch_steps(method: NetMethod, net: IntervalNet, training_set: TrainingSet) 
     """
     batch, given = training_set.batch, len(training_set.y)
     assert batch is not None
-    sampler = Sampler(training_set.graph, method.layers, method.fan_out)
+    sampler = net.encoder.sampler(training_set.graph, method.fan_out)
+    assert sampler is not None
     units = _training_units(training_set)
 
     def steps(epoch: int) -> Iterator[StepResult]:
@@ -369,7 +369,7 @@ def _calibrated(
     return scalings, total
 
 
-def run_net(method: NetMethod, net: IntervalNet, graph: Operands) -> Any:
+def run_net(method: NetMethod, net: IntervalNet, graph: GraphInputs) -> Any:
     """Return the net's outputs on the CPU.
 
     Args:

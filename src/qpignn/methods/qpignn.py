@@ -42,7 +42,7 @@ from qpignn.objectives.joint import (
 )
 from qpignn.runtime.plugins import load_object
 from qpignn.tasks.base import FitInputs
-from qpignn.training.byhand import Stepped, joint_steps
+from qpignn.training.fused_steps import FusedResult, joint_steps
 from qpignn.training.loop import keeps_interrupted
 from qpignn.training.search import minimise
 
@@ -327,7 +327,7 @@ class QpiGNN(NetMethod):
 
     def fused_step(
         self, net: IntervalNet, training_set: TrainingSet, weight: Tensor | None
-    ) -> Callable[[], Stepped] | None:
+    ) -> Callable[[], FusedResult] | None:
         """Return the hand-written step of the joint loss in its usual form."""
         if (self.violation, self.width) != ("all", "l1"):
             return None

@@ -11,7 +11,7 @@ from qpignn.methods.training_set import TrainingSet
 from qpignn.nn.heads import IntervalHead
 from qpignn.nn.interval_net import IntervalNet
 from qpignn.objectives.joint import joint_loss
-from qpignn.training.byhand import Stepped, joint_steps
+from qpignn.training.fused_steps import FusedResult, joint_steps
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -45,7 +45,7 @@ class QuantileGNN(NetMethod):
 
     def fused_step(
         self, net: IntervalNet, training_set: TrainingSet, weight: Tensor | None
-    ) -> Callable[[], Stepped] | None:
+    ) -> Callable[[], FusedResult] | None:
         """Return the hand-written step of the joint loss."""
         levels = torch.tensor(self.trained_levels(), dtype=training_set.y.dtype).unsqueeze(1)
         return joint_steps(

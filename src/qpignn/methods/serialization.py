@@ -48,7 +48,7 @@ def write_folder(folder: Path, description: dict[str, Any], state: dict[str, Ten
 
 
 def _plain(value: Any) -> Any:
-    """Turn NumPy's numbers into Python's."""
+    """Return numbers of NumPy as those of Python."""
     if isinstance(value, np.generic):
         return value.item()
     raise TypeError(f"a setting of type {type(value).__name__} cannot be saved: {value!r}")

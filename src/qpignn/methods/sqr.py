@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from qpignn.encoders.sparse import Operands
+from qpignn.encoders.inputs import GraphInputs
 from qpignn.methods.net import NetMethod
 from qpignn.nn.heads import QuantileHead
 from qpignn.nn.interval_net import IntervalNet
@@ -65,7 +65,7 @@ class SQR(NetMethod):
         self.crossing_rate_ = float((low > high)[..., inputs.given].double().mean())
         return calibrated_on
 
-    def _run(self, net: IntervalNet, graph: Operands) -> Any:
+    def _run(self, net: IntervalNet, graph: GraphInputs) -> Any:
         head: Any = copy.copy(net.head)  # with the same weights, at the wanted levels
         head.taus = taus_of(self.trained_levels())
         return super()._run(IntervalNet(net.encoder, head).train(net.training), graph)

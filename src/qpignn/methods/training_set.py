@@ -8,8 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from qpignn.encoders.picked import pick
-from qpignn.encoders.sparse import Operands
+from qpignn.encoders.base import Encoder
+from qpignn.encoders.inputs import GraphInputs
 from qpignn.errors import SplitError
 from qpignn.nn.interval_net import each, runs_at_once
 from qpignn.runtime.randomness import numpy_rng
@@ -32,7 +32,7 @@ class TrainingSet:
             where a step uses all given units.
     """
 
-    graph: Operands
+    graph: GraphInputs
     y: Tensor
     weight: Tensor
     held_out: Tensor
@@ -50,22 +50,24 @@ class TrainingSet:
         batch = Batch(self.batch.size, self.batch.positions[:count])
         return TrainingSet(self.graph, y, weight, held_out, batch)
 
-    def watched(self, hidden: int) -> TrainingSet:
+    def watched(self, encoder: Encoder) -> TrainingSet:
         """Return for every member only the units it holds out: targets become (members, units).
 
-        Graphs on which nets do not run at once are returned as they are.
-
         Args:
-            hidden: the number of hidden units per layer.
+            encoder: of the net; graphs on which it does not run at once, and encoders that compute
+                the same units for all members, keep all units.
         """
-        if self.batch is not None or not runs_at_once(self.graph, len(self.held_out), hidden):
+        members = len(self.held_out)
+        if self.batch is not None or not runs_at_once(self.graph, members, encoder.hidden):
             return self
         counts = self.held_out.sum(dim=1)
         most = int(counts.max())
         # a member's own units come first in its row; the padding of shorter rows has no weight
         positions = self.held_out.to(torch.uint8).argsort(dim=1, descending=True, stable=True)
         positions, filled = positions[:, :most], torch.arange(most) < counts.unsqueeze(1)
-        graph = pick(self.graph, positions.to(self.graph.features.device))
+        graph = encoder.member_inputs(self.graph, positions.to(self.graph.features.device))
+        if graph is None:
+            return self
         return TrainingSet(graph, self.y[positions], self.weight[positions], filled)
 
     def to(self, device: torch.device) -> TrainingSet:

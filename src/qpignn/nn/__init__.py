@@ -1,1 +1,1 @@
-"""The net: sparse products, encoders and heads."""
+"""Heads, and the net of an encoder and a head."""

@@ -1,25 +1,56 @@
-"""Heads: hidden vectors in, the numbers an interval is made of out."""
+"""Heads: from hidden vectors to the numbers that define an interval."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from qpignn.encoders.sage import uniform_parameter
+from qpignn.encoders.base import uniform_parameter
+
+aten = torch.ops.aten
+
+
+class PositiveFunction(NamedTuple):
+    """A positive function d = f(r) and its gradient.
+
+    Attributes:
+        function: returns f(r), differentiable by autograd.
+        backward: returns ∂L/∂r from ∂L/∂d, r and d.
+    """
+
+    function: Callable[[Tensor], Tensor]
+    backward: Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+def _softplus_backward(gradient: Tensor, r: Tensor, d: Tensor) -> Tensor:
+    out: Tensor = aten.softplus_backward.default(gradient, r, 1, 20)
+    return out
+
+
+def _sigmoid_backward(gradient: Tensor, r: Tensor, d: Tensor) -> Tensor:
+    out: Tensor = aten.sigmoid_backward.default(gradient, d)
+    return out
+
 
 Positive = Literal["softplus", "sigmoid"]
-POSITIVE: dict[str, Callable[[Tensor], Tensor]] = {
-    "softplus": nn.functional.softplus,
-    "sigmoid": torch.sigmoid,
+POSITIVE: dict[str, PositiveFunction] = {
+    "softplus": PositiveFunction(aten.softplus.default, _softplus_backward),
+    "sigmoid": PositiveFunction(aten.sigmoid.default, _sigmoid_backward),
 }
-"""Functions that make a half-width positive."""
+"""Functions that make half-widths positive, each declared once with its gradient."""
 
 
 class LinearHead(nn.Module):
-    """Some numbers a node, each a linear map of the hidden vector.
+    """Several numbers per node, each a linear map of the hidden vector.
+
+    Args:
+        hidden: length of the hidden vectors.
+        outputs: how many numbers.
+        generator: draws the initial weights.
+        members: number of members.
 
     Shapes:
         (members, nodes, hidden) → (outputs, members, nodes)
@@ -33,7 +64,11 @@ class LinearHead(nn.Module):
         self.bias = uniform_parameter((members, outputs, 1), hidden, generator)
 
     def forward(self, hidden: Tensor) -> Any:
-        """Return the numbers."""
+        """Return the numbers, (outputs, members, nodes).
+
+        Args:
+            hidden: (members, nodes, hidden).
+        """
         return torch.baddbmm(self.bias, self.weight, hidden.mT).transpose(0, 1)
 
 
@@ -42,6 +77,14 @@ class IntervalHead(LinearHead):
 
     One half-width for both sides (the paper's dual head) or one for each. For several levels a
     half-width is that of the level inside it plus something positive, so intervals are nested.
+
+    Args:
+        hidden: length of the hidden vectors.
+        positive: a name in :data:`POSITIVE`.
+        generator: draws the initial weights.
+        levels: number of levels, in ascending order.
+        symmetric: whether both sides have the same half-width.
+        members: number of members.
 
     Shapes:
         (members, nodes, hidden) → value (members, nodes), below and above (levels, members, nodes)
@@ -59,12 +102,16 @@ class IntervalHead(LinearHead):
     ) -> None:
         sides = 1 if symmetric else 2
         super().__init__(hidden, 1 + sides * levels, generator=generator, members=members)
-        self.positive = POSITIVE[positive]
+        self.positive = POSITIVE[positive].function
         self.positive_name = positive
         self.sides = sides
 
     def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the value and the half-widths below and above it."""
+        """Return the value and the half-widths below and above it.
+
+        Args:
+            hidden: (members, nodes, hidden).
+        """
         raw = super().forward(hidden)
         steps = self.positive(raw[1:]).chunk(self.sides)
         sides = [part.cumsum(dim=0) if len(part) > 1 else part for part in steps]
@@ -72,13 +119,18 @@ class IntervalHead(LinearHead):
 
 
 class QuantileHead(nn.Module):
-    """Any quantile: τ goes in beside the hidden vector, through a layer of its own.
+    """Any quantile: the level τ is an input beside the hidden vector, followed by a layer.
 
-    While training, every node gets a τ ~ U(0, 1) of its own in each pass.
+    While training, every node gets its own τ ~ U(0, 1) in each pass.
+
+    Args:
+        hidden: length of the hidden vectors.
+        generator: draws the initial weights and τ.
+        members: number of members.
 
     Shapes:
         (members, nodes, hidden) → quantiles (len(taus), members, nodes); while training the drawn
-        τ (nodes,), its quantile (members, nodes), and what gives those quantiles when asked
+        τ (nodes,), its quantile (members, nodes), and a function that returns those quantiles
     """
 
     def __init__(self, hidden: int, *, generator: torch.Generator, members: int = 1) -> None:
@@ -91,12 +143,16 @@ class QuantileHead(nn.Module):
         self.taus: list[float] = [0.5]
 
     def forward(self, hidden: Tensor) -> Any:
-        """Return quantiles at ``self.taus``; while training also a drawn τ and its quantile."""
+        """Return quantiles at ``self.taus``; while training also a drawn τ and its quantile.
+
+        Args:
+            hidden: (members, nodes, hidden).
+        """
         inner = torch.baddbmm(self.inner_bias, hidden, self.inner)
 
         def at(tau: Tensor | float) -> Tensor:
-            found: Tensor = self.outer(nn.functional.silu(inner + tau * self.by_tau))[0]
-            return found
+            quantile: Tensor = self.outer(nn.functional.silu(inner + tau * self.by_tau))[0]
+            return quantile
 
         def fixed() -> Tensor:
             return torch.stack([at(2 * tau - 1) for tau in self.taus])
@@ -108,7 +164,12 @@ class QuantileHead(nn.Module):
 
 
 class BayesianHead(nn.Module):
-    """One linear map whose weights are independent normals, and a noise level, all learnt.
+    """One linear map whose weights are independent normals, and a noise level, all learned.
+
+    Args:
+        hidden: length of the hidden vectors.
+        generator: draws the initial weights.
+        members: number of members.
 
     Shapes:
         (members, nodes, hidden) → mean, variance of the mean, log-variance of the noise: each
@@ -122,7 +183,11 @@ class BayesianHead(nn.Module):
         self.log_noise = nn.Parameter(torch.zeros(members, 1))
 
     def forward(self, hidden: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return the exact moments: a linear map of normal weights is normal."""
+        """Return the exact moments: a linear map of normal weights is normal.
+
+        Args:
+            hidden: (members, nodes, hidden).
+        """
         mean = self.mean(hidden)[0]
-        doubt = torch.bmm(self.log_variance.exp(), hidden.square().mT).squeeze(1)
-        return mean, doubt, self.log_noise.expand_as(mean)
+        variance = torch.bmm(self.log_variance.exp(), hidden.square().mT).squeeze(1)
+        return mean, variance, self.log_noise.expand_as(mean)

@@ -47,12 +47,13 @@ class Task(Protocol):
         """
         ...
 
-    def warnings(self, data: Data, given: Tensor) -> Iterable[str]:
+    def warnings(self, data: Data, given: Tensor, *, edge_features: bool = False) -> Iterable[str]:
         """Return messages about what is legal but may be a mistake.
 
         Args:
             data: the graph.
             given: (units,), units whose targets may be used.
+            edge_features: whether the method uses ``edge_attr``.
         """
         ...
 

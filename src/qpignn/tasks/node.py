@@ -38,9 +38,9 @@ class NodeTask:
         """Raise GraphError unless some nodes are labelled, with targets that vary."""
         check_labels(data.get("y"))
 
-    def warnings(self, data: Data, given: Tensor) -> Iterable[str]:
+    def warnings(self, data: Data, given: Tensor, *, edge_features: bool = False) -> Iterable[str]:
         """Return messages about unusual data; see :mod:`qpignn.data.warnings`."""
-        return data_warnings(data, given)
+        return data_warnings(data, given, edge_features=edge_features)
 
     def count(self, data: Data) -> int:
         """Return the number of nodes."""

@@ -15,8 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from qpignn.encoders.sage import SageEncoder, SageLayer, uniform_parameter
-from qpignn.encoders.sparse import Operands
+from qpignn.encoders.base import Encoder, uniform_parameter
+from qpignn.encoders.inputs import GraphInputs
+from qpignn.encoders.sage import SageEncoder
+from qpignn.encoders.stack import AffineLayer
 from qpignn.errors import SettingError, check_setting_names
 from qpignn.methods.ablation import Ablation
 from qpignn.methods.base import IntervalMethod
@@ -37,19 +39,25 @@ from qpignn.runtime.randomness import torch_rng
 class PublishedSQR(SQR):
     """τ goes in as one more feature of every node, as 12·(τ − 0.5), and through the layers."""
 
-    def _new_net(self, columns: int) -> IntervalNet:
+    def _new_net(self, columns: int, edge_columns: int = 0) -> IntervalNet:
+        if self.encoder != "sage":
+            raise SettingError(f"encoder: expected sage in published form, got {self.encoder!r}")
         generator = torch_rng(self.seed, "weights")
         encoder = SageEncoder(columns, self.hidden, 2, generator=generator, activation="relu")
         head = LinearHead(self.hidden, 1, generator=generator)
         whole = _TauThroughLayers(encoder, head, columns, self.hidden)
         whole.taus = taus_of(self.trained_levels())
-        return IntervalNet(_Pass(), whole).to(torch.float64)
+        return IntervalNet(_Pass(self.hidden, generator=generator), whole).to(torch.float64)
 
 
-class _Pass(nn.Module):
-    def forward(self, graph: Operands) -> Operands:
-        """Leave everything to the head."""
-        return graph
+class _Pass(Encoder):
+    """Leaves everything to the head."""
+
+    prepare = SageEncoder.prepare
+
+    def forward(self, inputs: GraphInputs) -> Any:
+        """Return the inputs themselves."""
+        return inputs
 
 
 class _TauThroughLayers(nn.Module):
@@ -63,16 +71,16 @@ class _TauThroughLayers(nn.Module):
         self.root_tau = uniform_parameter(shape, columns + 1, generator)
         self.taus: list[float] = [0.5]
 
-    def _at(self, graph: Operands, tau: Tensor) -> Tensor:
+    def _at(self, graph: GraphInputs, tau: Tensor) -> Tensor:
         first, second = self.encoder.layers
-        assert isinstance(first, SageLayer)
+        assert isinstance(first, AffineLayer)
         fed = 12 * (tau.unsqueeze(1) - 0.5)
-        around = graph.mean.multiply(fed)
+        around = graph.matrix.multiply(fed)
         hidden = first.on_features(graph) + around * self.neighbour_tau + fed * self.root_tau
-        found: Tensor = self.head(torch.relu(second(torch.relu(hidden), graph.mean_for(0))))[0]
+        found: Tensor = self.head(torch.relu(second(torch.relu(hidden), graph.matrix_for(0))))[0]
         return found
 
-    def forward(self, graph: Operands) -> Any:
+    def forward(self, graph: GraphInputs) -> Any:
         """As a quantile head does, from the graph itself."""
         nodes = graph.nodes
 

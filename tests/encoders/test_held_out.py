@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from qpignn.encoders.picked import pick
+from qpignn.encoders.held_out import member_inputs
+from qpignn.encoders.inputs import GraphInputs, prepare
 from qpignn.encoders.sage import SageEncoder
-from qpignn.encoders.sparse import Operands, prepare
 
 POSITIONS = torch.tensor([[3, 0, 16], [7, 7, 2]])  # in the order of the graph, one of them twice
 
 
-def graph(*, sparse: bool, part: bool, weighted: bool) -> Operands:
+def graph(*, sparse: bool, part: bool, weighted: bool) -> GraphInputs:
     draw = torch.Generator().manual_seed(1)
     x = torch.randn(40, 4, generator=draw, dtype=torch.float64)
     edges = torch.randint(0, 38, (2, 200), generator=draw)  # two nodes have no neighbour
@@ -33,15 +33,15 @@ def test_every_member_says_of_its_own_what_it_says_of_all(
     whole = graph(sparse=sparse, part=part, weighted=weighted)
     with torch.no_grad():
         everywhere = encoder(whole)
-        found = encoder(pick(whole, POSITIONS))
+        found = encoder(member_inputs(whole, POSITIONS))
     wanted = torch.stack([everywhere[member, POSITIONS[member]] for member in range(2)])
     torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-14)
     assert not torch.equal(found[0], found[1])
 
 
 def test_it_goes_where_the_graph_goes() -> None:
-    picked = pick(graph(sparse=False, part=True, weighted=False), POSITIONS)
+    picked = member_inputs(graph(sparse=False, part=True, weighted=False), POSITIONS)
     moved = picked.to(torch.device("meta"))
-    assert moved.places.device.type == "meta"  # type: ignore[attr-defined]
-    assert moved.means[0].device.type == "meta"
+    assert moved.positions.device.type == "meta"  # type: ignore[attr-defined]
+    assert moved.matrices[0].device.type == "meta"
     assert moved.rows == 3

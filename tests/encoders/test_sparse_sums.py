@@ -7,19 +7,20 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from qpignn.encoders import sums
-from qpignn.encoders.sparse import SparseMatrix, mean_matrix
+from qpignn.encoders import sparse
+from qpignn.encoders.inputs import mean_matrix
+from qpignn.encoders.sparse import SparseMatrix
 
 
 def test_pieces_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sums, "PIECE", 2)
-    found = sums.pieces_of(torch.tensor([0, 0, 5, 7, 8]))  # rows of 0, 5, 2 and 1
+    monkeypatch.setattr(sparse, "PIECE", 2)
+    found = sparse._pieces_of(torch.tensor([0, 0, 5, 7, 8]))  # rows of 0, 5, 2 and 1
     assert found is not None
     cuts, first = found
     assert cuts.tolist() == [0, 2, 4, 5, 7, 8]
     assert first.tolist() == [0, 0, 3, 4, 5]
-    assert sums.pieces_of(torch.tensor([0, 2, 4])) is None
-    assert sums.pieces_of(torch.tensor([0])) is None
+    assert sparse._pieces_of(torch.tensor([0, 2, 4])) is None
+    assert sparse._pieces_of(torch.tensor([0])) is None
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -28,7 +29,7 @@ def test_pieces_of_pieces_change_no_whole_number(
     seed: int, weighted: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Small whole numbers are exact in float32 in whatever order they are added up."""
-    monkeypatch.setattr(sums, "PIECE", 3)
+    monkeypatch.setattr(sparse, "PIECE", 3)
     rng = np.random.default_rng(seed)
     matrix = sp.random(9, 40, density=0.6, random_state=seed, format="csr")
     matrix.data = rng.integers(1, 9, matrix.nnz).astype(np.float64) if weighted else matrix.data**0
@@ -69,7 +70,7 @@ def test_float64_is_added_up_in_one_go(monkeypatch: pytest.MonkeyPatch) -> None:
     dense = torch.randn(5000, 2, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     cut = SparseMatrix.from_scipy(matrix, torch.float64)
     assert cut._pieces is not None
-    monkeypatch.setattr(sums, "PIECE", 10**9)
+    monkeypatch.setattr(sparse, "PIECE", 10**9)
     whole = SparseMatrix.from_scipy(matrix, torch.float64)
     assert whole._pieces is None
     assert cut.multiply(dense).equal(whole.multiply(dense))

@@ -12,8 +12,9 @@ from torch_geometric.data import Data
 
 from qpignn import make_method
 from qpignn.data.matrix import best_layout
+from qpignn.encoders.inputs import GraphInputs
 from qpignn.encoders.sage import SageEncoder
-from qpignn.encoders.sparse import Operands, SparseMatrix
+from qpignn.encoders.sparse import SparseMatrix
 from qpignn.methods.net_training import measure, measured, prepare_training
 from qpignn.methods.training_set import TrainingSet
 from qpignn.tasks import FitInputs, NodeTask
@@ -48,9 +49,9 @@ def prepared(
     return method, seen
 
 
-def by_autograd(encoder: SageEncoder, graph: Operands) -> torch.Tensor:
+def by_autograd(encoder: SageEncoder, graph: GraphInputs) -> torch.Tensor:
     """Two layers in plain torch with dense matrices: every gradient is autograd's own."""
-    mean = graph.mean.multiply(torch.eye(40, dtype=torch.float64))
+    mean = graph.matrix.multiply(torch.eye(40, dtype=torch.float64))
     x = graph.features
     if isinstance(x, SparseMatrix):
         x = x.multiply(torch.eye(x.shape[1], dtype=torch.float64))
@@ -62,7 +63,7 @@ def by_autograd(encoder: SageEncoder, graph: Operands) -> torch.Tensor:
         hidden = act(mean @ hidden @ layer.neighbour + hidden @ layer.root + layer.bias)
         rows = graph.rows if layer is encoder.layers[-1] else len(mean)
         hidden = hidden[:, :rows]
-        kept = encoder.kept_units(hidden)
+        kept = encoder.dropout_mask(hidden)
         hidden = hidden if kept is None else hidden * kept
     return hidden
 
@@ -90,7 +91,7 @@ def step(
         loss = loss if penalty is None else loss + penalty
         result = measured(method, loss, outputs, seen.y, weight)
     result.backward()
-    return result.loss.item(), weights.gradient, result.shown()
+    return result.loss.item(), weights.gradient, result.metrics()
 
 
 def agree(fast: tuple[float, torch.Tensor, Any], plain: tuple[float, torch.Tensor, Any]) -> None:
@@ -179,7 +180,7 @@ def test_the_encoder_alone(activation: str, sparse: bool) -> None:
 def test_a_whole_fit_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data, settings = graph(), {"dtype": "float64", "epochs": 30}
     fast = make_method(name, **settings).fit(data).predict_interval(data)
-    monkeypatch.setattr("qpignn.training.byhand.two_layers", lambda net: None)
+    monkeypatch.setattr(SageEncoder, "fused", lambda *_: None)
     plain = make_method(name, **settings).fit(data).predict_interval(data)
     np.testing.assert_allclose(fast.lower, plain.lower, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(fast.upper, plain.upper, rtol=1e-6, atol=1e-8)
@@ -188,7 +189,7 @@ def test_a_whole_fit_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize("settings", [{"layers": 3}, {"lambda_width": 0.1, "width": "l2"}])
 def test_other_nets_take_the_plain_way(settings: dict[str, Any]) -> None:
     method, seen = prepared(graph(), settings)
-    assert method._by_hand(seen, None) is None
+    assert method.fused_step(method.net_, seen, None) is None
 
 
 @pytest.mark.parametrize("name", ["qpignn", "ensemble:sqr", "deep_ensemble", "ensemble:bayesian"])

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor
 
 from qpignn.data.scaling import fit_feature_scaler
-from qpignn.encoders.picked import pick
+from qpignn.encoders.held_out import member_inputs
+from qpignn.encoders.inputs import GraphInputs, prepare
 from qpignn.encoders.sage import SageEncoder
 from qpignn.encoders.sampling import Sampler
-from qpignn.encoders.sparse import Operands, prepare
 
 NODES, COLUMNS = 60, 9
 CLOSE: dict[str, Any] = {"rtol": 1e-10, "atol": 1e-10}
@@ -30,7 +30,7 @@ def features() -> Tensor:
     return x
 
 
-def both(weighted: bool, first: Tensor | None = None) -> tuple[Operands, Operands]:
+def both(weighted: bool, first: Tensor | None = None) -> tuple[GraphInputs, GraphInputs]:
     """The same standardised features, implicitly and explicitly; some nodes have no neighbours."""
     draw = torch.Generator().manual_seed(1)
     edges = torch.randint(0, NODES - 4, (2, 5 * NODES), generator=draw)
@@ -80,7 +80,8 @@ def test_written_out_layers_agree_with_explicit_centring(weighted: bool, part: s
         for weight in net.parameters():
             weight.grad = torch.zeros_like(weight)
         with torch.no_grad():
-            layers = net.written_out(graph, part)
+            layers = net.fused(graph, part)
+            assert layers is not None
             hidden = layers.forward().clone()
             layers.backward(torch.linspace(-1, 1, hidden.numel()).double().view_as(hidden))
         found.append([hidden, *(weight.grad for weight in net.parameters())])
@@ -133,9 +134,9 @@ def test_picked_nodes_and_passes_agree_with_explicit_centring() -> None:
         net = encoder(dropout=0.5).train()
         net.drop_whole_units = True
         with torch.no_grad():
-            passes = torch.stack([*net.passes(graph, 4)])
+            passes = torch.stack([*net.dropout_passes(graph, 4, torch.Generator().manual_seed(7))])
             net.eval()
-            found.append((net(pick(graph, positions)), passes))
+            found.append((net(member_inputs(graph, positions)), passes))
     for ours, wanted in zip(*found, strict=True):
         torch.testing.assert_close(ours, wanted, **CLOSE)
 

@@ -1,0 +1,81 @@
+"""Graph convolutional networks (Kipf & Welling 2017, https://arxiv.org/abs/1609.02907)."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from qpignn.encoders.inputs import GraphInputs, prepare, sum_matrix
+from qpignn.encoders.sparse import SparseMatrix
+from qpignn.encoders.stack import StackEncoder
+
+
+class GcnEncoder(StackEncoder):
+    """h' = D^(−1/2)·(W + 1)·D^(−1/2)·h·N + b: the numbers of PyG's ``GCNConv``.
+
+    W holds the edge weights, D the sums of the rows of W + 1. A self-loop of the graph keeps its
+    weight in the place of the added 1. For directed graphs row sums run over incoming edges. See
+    :class:`~qpignn.encoders.stack.StackEncoder` for the arguments.
+    """
+
+    @classmethod
+    def prepare(
+        cls,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_weight: Tensor | None = None,
+        *,
+        edge_attr: Tensor | None = None,
+        first: Tensor | None = None,
+        offset: Tensor | None = None,
+        aggregation: str = "mean",
+    ) -> GraphInputs:
+        """Return the constants of a graph; see :meth:`qpignn.encoders.base.Encoder.prepare`.
+
+        Args:
+            x: (nodes, columns), dense or CSR, already scaled.
+            edge_index: (2, edges), messages run from row 0 to row 1.
+            edge_weight: (edges,), entries of W; default all 1.
+            edge_attr: not used.
+            first: positions of the wanted nodes; default all.
+            offset: (columns,), added to every row of a CSR ``x``.
+            aggregation: not used.
+
+        Returns:
+            The inputs of the encoder.
+        """
+        return prepare(
+            *(x, edge_index, edge_weight),
+            first=first,
+            offset=offset,
+            build=gcn_matrix,
+            own=False,
+            self_loops=True,
+        )
+
+
+def gcn_matrix(
+    edge_index: Tensor,
+    edge_weight: Tensor | None,
+    nodes: int,
+    order: Tensor | None = None,
+    dtype: torch.dtype = torch.float32,
+) -> SparseMatrix:
+    """Return D^(−1/2)·(W + 1)·D^(−1/2), with the diagonal entry first in every row.
+
+    Args:
+        edge_index: (2, edges), sources and targets.
+        edge_weight: (edges,); default all 1.
+        nodes: number of nodes.
+        order: the old position of each node, to renumber them; default as they are.
+        dtype: of the values.
+    """
+    weight = torch.ones(edge_index.shape[1]) if edge_weight is None else edge_weight
+    weight, loops = weight.double(), edge_index[0] == edge_index[1]
+    diagonal = torch.ones(nodes, dtype=torch.float64)
+    diagonal[edge_index[0, loops]] = weight[loops]
+    ends, weight = edge_index[:, ~loops], torch.cat([diagonal, weight[~loops]])
+    ends = torch.cat([torch.arange(nodes).expand(2, -1), ends], dim=1)
+    degree = torch.zeros(nodes, dtype=torch.float64).index_add_(0, ends[1], weight)
+    root = degree.rsqrt().masked_fill_(degree == 0, 0)
+    return sum_matrix(ends, root[ends[0]] * weight * root[ends[1]], nodes, order, dtype)
