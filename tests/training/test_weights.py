@@ -2,7 +2,7 @@ import pytest
 import torch
 from torch import nn
 
-from qpignn.training.weights import FlatWeights
+from qpignn.training.weights import FUSED_ADAM, FlatWeights
 
 
 def net() -> nn.Module:
@@ -66,3 +66,24 @@ def test_weights_of_another_net_are_refused() -> None:
             weights.restore(wrong)
         with pytest.raises(ValueError, match=r"expected \(21,\) of torch.float32, got "):
             weights.restore_state({**weights.state(), "vector": wrong})
+
+
+def test_fused_adam_kernel_is_that_of_torch() -> None:
+    """``torch._fused_adam_`` is private: a torch version without it takes the public function."""
+    assert torch._fused_adam_ is FUSED_ADAM
+
+
+def test_step_without_the_private_kernel_gives_the_same_bits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    vectors = []
+    for kernel in (FUSED_ADAM, None):
+        monkeypatch.setattr("qpignn.training.weights.FUSED_ADAM", kernel)
+        model = net()
+        weights = FlatWeights(model.parameters(), lr=0.05, weight_decay=0.01)
+        for _ in range(20):
+            weights.clear_gradient()
+            model(torch.ones(1, 3)).square().sum().backward()
+            weights.step()
+        vectors.append(weights.copy())
+    assert torch.equal(*vectors)

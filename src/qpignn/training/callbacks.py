@@ -166,13 +166,12 @@ def use_callbacks(callbacks: Iterable[Callback]) -> Iterator[None]:
     Raises:
         SettingError: if something else is given.
     """
-    given = tuple(callbacks) if isinstance(callbacks, Iterable) else (callbacks,)
-    for callback in given:
-        if not isinstance(callback, Callback):
-            raise SettingError(
-                f"callbacks: expected instances of qpignn.training.callbacks.Callback, got "
-                f"{brief(callback)}; derive a class from it"
-            )
+    given = tuple(callbacks) if isinstance(callbacks, Iterable) else None
+    if given is None or not all(isinstance(callback, Callback) for callback in given):
+        raise SettingError(
+            f"callbacks: expected a list of instances of qpignn.training.callbacks.Callback, got "
+            f"{brief(callbacks)}; derive a class from it"
+        )
     token = _active.set((*_active.get(), *given))
     try:
         yield
