@@ -137,8 +137,8 @@ def _calibration(content: dict[str, Any]) -> Section | None:
     wording = WORDINGS[content["side"]]
     lead = (
         f"Points on the dashed line have exactly the nominal coverage. Below it, "
-        f"{wording.undercoverage}; above it, {wording.overcoverage}. Bars are 95\u00a0% confidence "
-        "intervals."
+        f"{wording.undercoverage}; above it, {wording.overcoverage}. Bars show the 95\u00a0% error "
+        "margin."
     )
     label = "Observed against nominal coverage: " + "; ".join(
         f"{percentage(point['coverage'])} at {percent(point['level'])}" for point in levels
@@ -151,7 +151,7 @@ def _calibration(content: dict[str, Any]) -> Section | None:
         )
         for point in levels
     ]
-    listed = table(("Nominal", "Observed", "95\u00a0% interval"), rows, "Coverage by level")
+    listed = table(("Nominal", "Observed", "95\u00a0% range"), rows, "Coverage by level")
     body = chart("calibration", label + ".") + details("Values as a table", listed)
     return section("calibration", "Nominal and observed coverage", lead, body)
 
@@ -191,7 +191,7 @@ def _groups(content: dict[str, Any]) -> Section | None:
     blocks = "".join(_grouping(content, i, grouping) for i, grouping in enumerate(groupings))
     lead = (
         f"Coverage of the held-out nodes by group. The dashed line is the nominal "
-        f"{percent(content['level'])}; bars are 95\u00a0% confidence intervals. Diamonds mark "
+        f"{percent(content['level'])}; bars show the 95\u00a0% error margin. Diamonds mark "
         "groups with significantly low coverage."
     )
     return section("groups", "Coverage by group", lead, choice + blocks)
@@ -204,7 +204,7 @@ def _grouping(content: dict[str, Any], position: int, grouping: dict[str, Any]) 
         f"Coverage in {len(groups)} groups by {grouping['title']}, {flagged} of them with low "
         "coverage; the values are in the table."
     )
-    head = ("Group", "Nodes", "Coverage", "95\u00a0% interval", WORDINGS[content["side"]].mean)
+    head = ("Group", "Nodes", "Coverage", "95\u00a0% range", WORDINGS[content["side"]].mean)
     sizes = aligned([group["size"] for group in groups])
     rows = [_group_row(group, size) for group, size in zip(groups, sizes, strict=True)]
     listed = table(head, rows, f"Coverage by {grouping['title']}", "figures")

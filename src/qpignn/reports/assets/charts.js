@@ -140,7 +140,7 @@ const CHARTS = {
       const x = toX(point.level), y = toY(point.coverage);
       errorBar(svg, "range", x, toY(point.low ?? point.coverage), x, toY(point.high ?? point.coverage));
       draw(svg, "circle", { class: "mark", cx: x, cy: y, r: Math.abs(point.level - content.level) < 1e-9 ? 6.5 : 4.5 });
-      return { x, y, text: `nominal ${percent(point.level)}\nobserved ${percent(point.coverage)}\n95 % interval ${percent(point.low)} to ${percent(point.high)}` };
+      return { x, y, text: `nominal ${percent(point.level)}\nobserved ${percent(point.coverage)}\n95 % range ${percent(point.low)} to ${percent(point.high)}` };
     });
     explore(box, svg, points);
   },
@@ -205,7 +205,7 @@ function drawGroups(box, grouping, width) {
       draw(svg, "path", { class: "flagged mark", d: `M${x} ${y - 8}l8 8l-8 8l-8-8z` });
       draw(svg, "text", { class: "word", x: w, y: y + 4, "text-anchor": "end" }, "low");
     } else draw(svg, "circle", { class: "mark", cx: x, cy: y, r: 5.5 });
-    return { x, y, text: `${short(row.label, 80)}${row.flagged ? " (low)" : ""}\ncoverage ${percent(row.coverage)}\n95 % interval ${percent(row.low)} to ${percent(row.high)}\n${WHOLE.format(row.nodes)} nodes, mean ${twoSided() ? "width" : wording().bound} ${number(row.size)}` };
+    return { x, y, text: `${short(row.label, 80)}${row.flagged ? " (low)" : ""}\ncoverage ${percent(row.coverage)}\n95 % range ${percent(row.low)} to ${percent(row.high)}\n${WHOLE.format(row.nodes)} nodes, mean ${twoSided() ? "width" : wording().bound} ${number(row.size)}` };
   });
   explore(box, svg, points);
 }
