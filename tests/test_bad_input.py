@@ -196,7 +196,7 @@ EDGES = [
     Case("new edges without the weights of the old", lambda t: join_frames(frames(ends(["a"], ["b"], km=[1]), edge_weight="km"), pd.DataFrame({"id": ["n"], "area": [1]}), ends(["n"], ["a"])), GraphError, "edge_weight: expected a column, since the graph's edges have weights, got None"),
     Case("new edges both ways in a directed graph", lambda t: join_frames(frames(ends(["a"], ["b"]), directed=True), pd.DataFrame({"id": ["n"], "area": [1]}), ends(["n"], ["a"])), GraphError, "the graph has directed edges, got false; pass directed=True"),
     Case("GraphML edges to nowhere", lambda t: tree(t, '<node id="a"><data key="v">1</data></node>', '<edge source="a" target="z"/>'), ReadError, "edges name nodes that the file lacks: 'z'; add those nodes"),
-    Case("tables in place of a networkx graph", lambda t: from_networkx(pd.DataFrame(), target="y"), GraphError, "expected a networkx graph, got DataFrame; tables become a graph by from_frames"),
+    Case("tables in place of a networkx graph", lambda t: from_networkx(pd.DataFrame(), target="y"), GraphError, "expected a networkx graph, got DataFrame; make a graph of tables with from_frames"),
 ]  # fmt: skip
 
 FEATURES = [
@@ -216,7 +216,7 @@ FEATURES = [
     Case("a feature that is not there", lambda t: frames(features=["aera"]), GraphError, r"lacks the column 'aera'; .*did you mean area\?"),
     Case("the target as a feature", lambda t: frames(features=["sales"]), GraphError, "features: expected each column once and none that has another role, got 'sales'"),
     Case("a category that is no feature", lambda t: frames(categorical=["sales"]), GraphError, "categorical: expected feature columns, got 'sales'"),
-    Case("a coding that is none", lambda t: frames(coding={}), GraphError, "coding: expected the coding of an earlier graph .*got dict"),
+    Case("a coding that is none", lambda t: frames(coding={}), GraphError, "coding: expected the coding of an earlier graph, got dict; pass graph.coding"),
     Case("one coordinate", lambda t: frames(coordinates=["area"]), GraphError, "coordinates: expected two columns, got 'area'"),
     Case("no x", lambda t: check_graph(graph(x=None)), GraphError, r"x: expected a \(nodes, columns\) tensor, got none; .*degree"),
     Case("x as an array", lambda t: check_graph(graph(x=np.zeros((40, 2)))), GraphError, "x: expected .* tensor, got ndarray"),

@@ -194,5 +194,5 @@ def test_misuse_is_refused() -> None:
         scaler.transform_sparse(torch.zeros(4, 3).to_sparse_csr())
     with pytest.raises(ArrayError, match="at least one given node"):
         fit_feature_scaler(X, torch.zeros(3, dtype=torch.bool))
-    with pytest.raises(ArrayError, match="at least one labelled given node"):
+    with pytest.raises(ArrayError, match="at least one labelled node"):
         fit_target_scaler(torch.full((3,), float("nan")), GIVEN)

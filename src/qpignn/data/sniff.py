@@ -123,7 +123,7 @@ def _check_signs(decimal: str, thousands: str | None) -> None:
 def _encoding(path: Path, encoding: str) -> str:
     if not isinstance(encoding, str):
         raise ReadError(
-            f"encoding: expected a name, got {brief(encoding)}; pass one such as 'utf-8'"
+            f"encoding: expected a name such as 'utf-8', got {brief(encoding)}; pass one"
         )
     with open_packed(path) as file:
         start = file.read(1024)
