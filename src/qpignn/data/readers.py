@@ -144,7 +144,7 @@ def read_tables(
     """
     roles = roles or ColumnRoles()
     files = [check_path("nodes", nodes), *([] if edges is None else [check_path("edges", edges)])]
-    if any(_is_graphml(file) for file in files):
+    if any(file.name.lower().endswith(GRAPHML) for file in files):
         if edges is not None:
             raise ReadError(
                 f"{nodes}: expected a GraphML file alone, since it holds nodes and edges, got also "
@@ -159,10 +159,6 @@ def read_tables(
     edge_frame = open_edges(edges, roles.edge_ends, sheet=roles.edge_sheet, **form).read()
     check_header(edges, list(edge_frame.columns), set(node_frame[id]))
     return GraphTables(node_frame, edge_frame, None, id)
-
-
-def _is_graphml(path: Path) -> bool:
-    return path.name.lower().endswith(GRAPHML)
 
 
 def _read_graphml(path: Path, id: str) -> GraphTables:

@@ -9,7 +9,6 @@ import networkx as nx
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
@@ -67,15 +66,10 @@ def split_nodes(
     order = order[has_label[order]]
     parts = np.split(order, np.cumsum(sizes))
     out = Data(**data.to_dict())
+    none = torch.zeros(len(has_label), dtype=torch.bool)
     for name, nodes in zip(("test_mask", "val_mask", "train_mask"), parts, strict=True):
-        out[name] = _mask(nodes, len(has_label))
+        out[name] = none.index_fill(0, torch.from_numpy(nodes), True)
     return out
-
-
-def _mask(nodes: Order, length: int) -> Tensor:
-    mask = torch.zeros(length, dtype=torch.bool)
-    mask[torch.from_numpy(nodes)] = True
-    return mask
 
 
 def _random_order(data: Data, rng: np.random.Generator) -> Order:
@@ -126,8 +120,7 @@ def keep_labels(data: Data, share: float, seed: int = 0) -> Data:
         )
     kept = numpy_rng(seed, "labels").choice(train, count, replace=False)
     out = copy.copy(data)
-    out.train_mask = torch.zeros_like(data.train_mask)
-    out.train_mask[torch.from_numpy(kept)] = True
+    out.train_mask = torch.zeros_like(data.train_mask).index_fill(0, torch.from_numpy(kept), True)
     return out
 
 

@@ -50,9 +50,7 @@ def components(data: Data) -> Integers:
     Args:
         data: a checked graph.
     """
-    _, numbers = connected_components(adjacency(data), directed=False)
-    label: Integers = numbers.astype(np.int64)
-    return label
+    return np.asarray(connected_components(adjacency(data), directed=False)[1], dtype=np.int64)
 
 
 def communities(data: Data) -> Integers:

@@ -259,8 +259,8 @@ class TextTable:
 
 def _bounded(path: Path, layout: Layout, limit: int, what: str, advice: str) -> BoundedReader:
     """Open a file to be read within a memory limit."""
-    cost = text_cost(layout.delimiter)
-    return BoundedReader(open_packed(path), limit, cost, what=what, advice=advice)
+    content, cost = open_packed(path), text_cost(layout.delimiter)
+    return BoundedReader(content, limit, cost, what=what, advice=advice)
 
 
 def _next_piece(reader: Any, rows: int) -> pd.DataFrame | None:
