@@ -45,7 +45,7 @@ def new() -> pd.DataFrame:
 LINKS = pd.DataFrame({"from": ["8", "9"], "to": ["1", "8"]})
 
 
-def test_old_nodes_first_then_the_new(data: Data, new: pd.DataFrame) -> None:
+def test_join_frames_new_nodes_come_after_old_ones(data: Data, new: pd.DataFrame) -> None:
     out = join_frames(data, new, LINKS)
     assert out.node_id.tolist() == ["1", "2", "3", "8", "9"]
     assert out.feature_names == ["speed", "kind=main", "kind=side"]
@@ -63,7 +63,7 @@ def test_old_nodes_first_then_the_new(data: Data, new: pd.DataFrame) -> None:
     assert out.num_edges == 8
 
 
-def test_the_graph_given_stays_as_it_was(data: Data, new: pd.DataFrame) -> None:
+def test_join_frames_input_graph_unchanged(data: Data, new: pd.DataFrame) -> None:
     before = data.clone()
     tables = new.copy(), LINKS.copy()
     join_frames(data, new, LINKS)
@@ -74,7 +74,7 @@ def test_the_graph_given_stays_as_it_was(data: Data, new: pd.DataFrame) -> None:
     pd.testing.assert_frame_equal(LINKS, tables[1])
 
 
-def test_it_is_the_graph_of_the_tables_put_together(
+def test_join_frames_equals_from_frames_of_concatenated_tables(
     nodes: pd.DataFrame, edges: pd.DataFrame, new: pd.DataFrame
 ) -> None:
     data = from_frames(nodes[["id", "speed", "kind", "flow"]], edges[["from", "to"]], target="flow")
@@ -91,7 +91,7 @@ def test_it_is_the_graph_of_the_tables_put_together(
     assert join_frames(data, told, LINKS).y.isnan().tolist() == [False, True, False, True, True]
 
 
-def test_weights_go_along_and_repeated_edges_are_averaged(
+def test_join_frames_repeated_edges_average_weights(
     nodes: pd.DataFrame, edges: pd.DataFrame, new: pd.DataFrame
 ) -> None:
     data = from_frames(
@@ -111,7 +111,7 @@ def test_weights_go_along_and_repeated_edges_are_averaged(
         join_frames(data, new, links, edge_weight="d")
 
 
-def test_ids_are_compared_as_text(data: Data, new: pd.DataFrame) -> None:
+def test_join_frames_integer_ids_match_text_ids(data: Data, new: pd.DataFrame) -> None:
     links = pd.DataFrame({"from": [8.0, 9.0], "to": [1, 8]})
     out = join_frames(data, new.assign(id=[8, 9]), links)
     assert out.node_id.tolist() == ["1", "2", "3", "8", "9"]
@@ -120,7 +120,7 @@ def test_ids_are_compared_as_text(data: Data, new: pd.DataFrame) -> None:
         join_frames(data, new.assign(id=[8, 3]), None)
 
 
-def test_ids_of_other_types_and_joining_twice(nodes: pd.DataFrame, new: pd.DataFrame) -> None:
+def test_join_frames_integer_ids_twice_joined(nodes: pd.DataFrame, new: pd.DataFrame) -> None:
     table = nodes.assign(id=[(0, 0), (0, 1), (0, 2)])
     data = from_frames(table, None, target="flow", features=["speed", "kind"])
     first = join_frames(data, new.assign(id=[(1, 0), (1, 1)]), None)
@@ -134,13 +134,15 @@ def test_ids_of_other_types_and_joining_twice(nodes: pd.DataFrame, new: pd.DataF
     assert join_frames(numbered, new.assign(id=[8, 9]), None).node_id.tolist() == [1, 2, 3, 8, 9]
 
 
-def test_new_features_may_need_more_digits(nodes: pd.DataFrame, new: pd.DataFrame) -> None:
+def test_join_frames_large_features_become_float64(nodes: pd.DataFrame, new: pd.DataFrame) -> None:
     data = from_frames(nodes, None, target="flow", features=["speed"])
     out = join_frames(data, new.assign(speed=[4.0, 1e39]), None)
     assert out.x.flatten().tolist() == [1, 2, 6, 4, 1e39]
 
 
-def test_unknown_categories_and_blanks(nodes: pd.DataFrame, new: pd.DataFrame) -> None:
+def test_join_frames_unknown_categories_and_blanks_encoded(
+    nodes: pd.DataFrame, new: pd.DataFrame
+) -> None:
     data = from_frames(nodes, None, target="flow", features=["speed", "kind"], missing="impute")
     with pytest.warns(UserWarning, match="'kind': 'path'"):
         out = join_frames(data, new.assign(kind=["path", None], speed=[np.nan, 5]), None)
@@ -163,7 +165,7 @@ def test_unknown_categories_and_blanks(nodes: pd.DataFrame, new: pd.DataFrame) -
         ({"speed": ["1", "much"]}, None, {}, "'speed': expected numbers, got 'much' at node '9'"),
     ],
 )
-def test_what_cannot_be_joined(
+def test_join_frames_invalid_tables_raise(
     data: Data,
     new: pd.DataFrame,
     change: dict[str, Any],
@@ -176,7 +178,7 @@ def test_what_cannot_be_joined(
         join_frames(data, new.assign(**change), edges, **options)
 
 
-def test_tables_and_graphs_that_do_not_fit(data: Data, new: pd.DataFrame) -> None:
+def test_join_frames_graph_without_coding_raises(data: Data, new: pd.DataFrame) -> None:
     with pytest.raises(GraphError, match="lacks the column 'kind' of the fit"):
         join_frames(data, new.drop(columns="kind"), None)
     with pytest.raises(GraphError, match="at least one new node, got none"):
@@ -200,7 +202,7 @@ def test_join_frames_keeps_csr_features_csr(data: Data, new: pd.DataFrame) -> No
     assert join_frames(data, new, LINKS).x.dtype == torch.float64
 
 
-def test_ids_that_were_floats_are_found_again() -> None:
+def test_join_frames_float_ids_match_text_ids() -> None:
     nodes = pd.DataFrame({"id": ["0.0", "1.0"], "size": [1.0, 2.0], "y": [1.0, 2.0]})
     data = from_frames(nodes, None, target="y")
     new = pd.DataFrame({"id": [7.0], "size": [3.0]})

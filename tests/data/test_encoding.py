@@ -40,7 +40,7 @@ def towns() -> pd.DataFrame:
     )
 
 
-def test_text_becomes_one_column_a_category_in_sorted_order(towns: pd.DataFrame) -> None:
+def test_encode_text_one_hot_in_sorted_order(towns: pd.DataFrame) -> None:
     coding = learn(towns)
     assert coding.feature_names == ["income", "region=east", "region=north", "region=south", "zone"]
     assert coding.category_columns == ["region"]
@@ -52,7 +52,7 @@ def test_text_becomes_one_column_a_category_in_sorted_order(towns: pd.DataFrame)
     ]
 
 
-def test_codes_are_categories_where_they_are_named(towns: pd.DataFrame) -> None:
+def test_encode_categorical_integers_one_hot(towns: pd.DataFrame) -> None:
     coding = learn(towns[["zone"]], categorical=["zone"])
     assert coding.feature_names == ["zone=12", "zone=3"]
     assert encode(coding, towns) == [[0, 1], [1, 0], [0, 1], [0, 1]]
@@ -73,19 +73,19 @@ def test_codes_are_categories_where_they_are_named(towns: pd.DataFrame) -> None:
         (["2020.12", "2020.5", "1999.1"], [2020.12, 2020.5, 1999.1]),
     ],
 )
-def test_numbers_stay_numbers(values: Any, expected: list[float]) -> None:
+def test_encode_numbers_unchanged(values: Any, expected: list[float]) -> None:
     frame = pd.DataFrame({"v": values})
     coding = learn(frame)
     assert coding.columns == (Column("v", "number"),)
     assert encode(coding, frame) == [[value] for value in expected]
 
 
-def test_pandas_categories_are_categories_even_of_numbers() -> None:
+def test_learn_pandas_categorical_of_numbers_is_category() -> None:
     frame = pd.DataFrame({"c": pd.Categorical([2, 1, 2])})
     assert learn(frame).feature_names == ["c=1", "c=2"]
 
 
-def test_blanks_are_filled_with_the_median_and_marked() -> None:
+def test_encode_blanks_imputed_with_median_and_indicator() -> None:
     frame = pd.DataFrame({"v": [1.0, np.nan, 4.0, 7.0], "w": [1, 2, 3, 4], "c": ["p", "", NA, "q"]})
     coding = learn(frame, missing="impute")
     assert coding.feature_names == ["v", "v is blank", "w", "c=p", "c=q", "c is blank"]
@@ -98,7 +98,7 @@ def test_blanks_are_filled_with_the_median_and_marked() -> None:
     ]
 
 
-def test_another_table_is_filled_from_the_first() -> None:
+def test_encode_other_table_uses_median_of_first() -> None:
     first = pd.DataFrame({"v": [1.0, 2.0, 30.0], "c": ["p", "q", "p"]})
     coding = learn(first, missing="impute")
     other = pd.DataFrame({"c": [NA, "q"], "v": ["", "100"], "more": [1, 2]})
@@ -110,7 +110,7 @@ def test_another_table_is_filled_from_the_first() -> None:
         encode(strict, other.assign(v=1.0))
 
 
-def test_unknown_categories_are_zeros_with_one_warning(towns: pd.DataFrame) -> None:
+def test_encode_unknown_categories_zeros_and_one_warning(towns: pd.DataFrame) -> None:
     coding = learn(towns.assign(kind=["x", "y", "x", "y"]))
     other = towns.assign(region=["west", "north", "west", "centre"], kind=["z", "x", "x", "y"])
     with pytest.warns(QpignnWarning, match="occurred in the fit, got new ones") as caught:
@@ -128,7 +128,7 @@ def test_unknown_categories_are_zeros_with_one_warning(towns: pd.DataFrame) -> N
     ]
 
 
-def test_a_known_table_warns_of_nothing(towns: pd.DataFrame) -> None:
+def test_encode_known_categories_no_warning(towns: pd.DataFrame) -> None:
     coding = learn(towns, categorical=["zone"])
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -136,7 +136,7 @@ def test_a_known_table_warns_of_nothing(towns: pd.DataFrame) -> None:
         encode(coding, towns.assign(zone=["3", "12", "3", "3"]))
 
 
-def test_categories_are_read_back() -> None:
+def test_categories_of_encoded_table_returns_labels() -> None:
     frame = pd.DataFrame({"v": [5.0, 6.0, 7.0], "c": ["p", NA, "q"], "d": ["p", "r", "r"]})
     coding = learn(frame, missing="impute")
     x = coding.encode(frame, frame.index)
@@ -148,7 +148,7 @@ def test_categories_are_read_back() -> None:
         coding.categories_of(x, "v")
 
 
-def test_missing_columns_are_named_with_those_unknown(towns: pd.DataFrame) -> None:
+def test_encode_missing_columns_raises_with_names(towns: pd.DataFrame) -> None:
     coding = learn(towns)
     other = towns.rename(columns={"income": "Income"}).drop(columns="zone")
     with pytest.raises(
@@ -157,7 +157,7 @@ def test_missing_columns_are_named_with_those_unknown(towns: pd.DataFrame) -> No
         encode(coding, other)
 
 
-def test_a_number_column_of_text_in_another_table(towns: pd.DataFrame) -> None:
+def test_encode_text_in_number_column_raises(towns: pd.DataFrame) -> None:
     coding = learn(towns)
     with pytest.raises(GraphError, match="'income': expected numbers, got 'high' at node 'a'"):
         encode(coding, towns.assign(income=["high", "low", "low", "low"]))
@@ -200,7 +200,7 @@ DAYS = [f"2024-01-{day:02}" for day in range(1, 31)]
         (["p", " "] * 20, "expected a category for every node, got a blank at node 1 .20 blanks"),
     ],
 )
-def test_columns_that_are_neither(values: Any, message: str) -> None:
+def test_learn_neither_numbers_nor_categories_raises(values: Any, message: str) -> None:
     with pytest.raises(GraphError, match=f"(?s){message}"):
         learn(pd.DataFrame({"v": values}))
 
@@ -218,11 +218,11 @@ def test_columns_that_are_neither(values: Any, message: str) -> None:
         (["only"] * 3, 1),
     ],
 )
-def test_columns_that_are_categories(values: list[str], count: int) -> None:
+def test_learn_few_texts_are_categories(values: list[str], count: int) -> None:
     assert len(learn(pd.DataFrame({"v": values})).feature_names) == count
 
 
-def test_force_overrides_doubts_but_not_lists() -> None:
+def test_learn_categorical_accepts_many_texts_but_not_lists() -> None:
     names = pd.DataFrame({"v": [f"name {i}" for i in range(MANY)]})
     assert len(learn(names, categorical=["v"]).feature_names) == MANY
     typo = pd.DataFrame({"v": ["1", "2", "x"]})
@@ -232,7 +232,7 @@ def test_force_overrides_doubts_but_not_lists() -> None:
 
 
 @pytest.mark.parametrize("blank", [np.nan, NA, "", pd.NaT])
-def test_a_column_of_blanks_only(blank: object) -> None:
+def test_learn_blank_column_raises(blank: object) -> None:
     frame = pd.DataFrame({"v": pd.Series([blank] * 3, dtype=object)})
     for options in ({}, {"categorical": ["v"]}):
         with pytest.raises(GraphError, match="'v': expected some values, got blanks only"):
@@ -241,18 +241,18 @@ def test_a_column_of_blanks_only(blank: object) -> None:
             learn(frame, **options)
 
 
-def test_two_features_of_one_name() -> None:
+def test_learn_repeated_feature_name_raises() -> None:
     frame = pd.DataFrame({"c=p": [1, 2], "c": ["p", "q"]})
     with pytest.raises(GraphError, match="different names, got 'c=p' from two columns"):
         learn(frame)
 
 
-def test_an_unknown_way_to_treat_blanks(towns: pd.DataFrame) -> None:
+def test_learn_unknown_missing_raises(towns: pd.DataFrame) -> None:
     with pytest.raises(UnknownNameError, match="'inpute': did you mean impute"):
         learn(towns, missing="inpute")
 
 
-def test_the_median_of_huge_numbers() -> None:
+def test_learn_median_of_huge_numbers_finite() -> None:
     frame = pd.DataFrame({"v": [1.6e308, 1.7e308, np.nan]})
     (column,) = learn(frame, missing="impute").columns
     assert column.fill == pytest.approx(1.65e308)
@@ -263,7 +263,7 @@ def stored(**change: Any) -> dict[str, Any]:
     return {"missing": "impute", "columns": [number | change]}
 
 
-def test_a_description_is_plain_json_and_comes_back(towns: pd.DataFrame) -> None:
+def test_to_dict_json_round_trip_equal(towns: pd.DataFrame) -> None:
     gaps = towns.assign(income=[1.1, NA, 2.2, 3.3])
     for coding in (learn(towns), learn(gaps, missing="impute", categorical=["zone"])):
         text = json.dumps(coding.to_dict(), allow_nan=False)
@@ -300,12 +300,12 @@ def test_a_description_is_plain_json_and_comes_back(towns: pd.DataFrame) -> None
         stored(fill=None) | {"missing": "error"},  # blanks are refused, yet there were some
     ],
 )
-def test_a_malformed_description(values: Any) -> None:
+def test_from_dict_malformed_raises(values: Any) -> None:
     with pytest.raises((KeyError, TypeError, ValueError)):
         FeatureEncoder.from_dict(values)
 
 
-def test_its_text_is_short(towns: pd.DataFrame) -> None:
+def test_repr_counts_columns_and_features(towns: pd.DataFrame) -> None:
     assert repr(learn(towns)) == "FeatureEncoder(3 columns, 5 features)"
 
 
@@ -330,7 +330,7 @@ COLUMNS = st.one_of(
     st.sampled_from(["error", "impute"]),
     st.booleans(),
 )
-def test_any_table_is_refused_or_finite(
+def test_encode_any_table_raises_or_finite(
     columns: list[list[Any]], missing: str, forced: bool
 ) -> None:
     frame = pd.DataFrame({f"c{i}": values for i, values in enumerate(columns)})

@@ -8,7 +8,7 @@ from qpignn.data.example import example_tables
 from qpignn.errors import SettingError
 
 
-def test_the_tables_are_whole_and_the_same_every_time() -> None:
+def test_example_tables_same_seed_equal() -> None:
     stations, roads = example_tables()
     assert len(stations) == 800
     assert stations["id"].is_unique
@@ -22,7 +22,7 @@ def test_the_tables_are_whole_and_the_same_every_time() -> None:
     assert not example_tables(seed=1)[0]["lon"].equals(stations["lon"])
 
 
-def test_they_make_a_graph_with_a_map() -> None:
+def test_example_tables_from_frames_has_coordinates() -> None:
     data = from_frames(*example_tables(100), target="pollution")
     assert data.pos.shape == (100, 2)
     assert data.coding.category_columns == ["kind"]

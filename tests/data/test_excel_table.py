@@ -36,7 +36,7 @@ def book(path: Path, **sheets: list[list[Any]]) -> Path:
     return path
 
 
-def test_nodes_and_edges_of_one_workbook_are_found_by_the_names_of_sheets(tmp_path: Path) -> None:
+def test_read_graph_sheets_named_nodes_and_edges_found(tmp_path: Path) -> None:
     file = book(tmp_path / "graph.xlsx", Notes=[["hello"]], Nodes=NODES, Edges=EDGES)
     data = read_graph(file, file, target="t", id="ID", ignore=["FIPS"])
     assert data.node_id.tolist() == ["a", "b", "c"]
@@ -45,7 +45,7 @@ def test_nodes_and_edges_of_one_workbook_are_found_by_the_names_of_sheets(tmp_pa
     assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
 
 
-def test_the_only_sheet_needs_no_name_and_others_can_be_named(tmp_path: Path) -> None:
+def test_excel_table_sheet_chosen_by_name_or_if_single(tmp_path: Path) -> None:
     alone = book(tmp_path / "nodes.xlsx", Sheet1=NODES)
     assert read_graph(alone, None, target="t", id="FIPS").node_id.tolist() == [1001, 1003, 1005]
     two = book(tmp_path / "two.xlsx", first=EDGES, second=NODES)
@@ -57,7 +57,7 @@ def test_the_only_sheet_needs_no_name_and_others_can_be_named(tmp_path: Path) ->
         read_graph(two, None, target="t", node_sheet="third")
 
 
-def test_integer_ids_of_a_workbook_are_found_in_a_text_file(tmp_path: Path) -> None:
+def test_read_graph_workbook_integer_ids_match_text_file(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("from,to\n1001,1003\n")
     nodes = book(tmp_path / "nodes.xlsx", Sheet1=NODES)
     data = read_graph(nodes, tmp_path / "edges.csv", target="t", id="FIPS", ignore=["ID"])
@@ -76,7 +76,7 @@ def test_integer_ids_of_a_workbook_are_found_in_a_text_file(tmp_path: Path) -> N
         ([["id", "t", "t"], ["a", 1, 2]], "each column once, got repeated: 't'"),
     ],
 )
-def test_sheets_that_are_no_tables_are_refused(
+def test_excel_table_sheet_without_header_raises(
     tmp_path: Path, rows: list[list[Any]], message: str
 ) -> None:
     file = book(tmp_path / "nodes.xlsx", Sheet1=rows)
@@ -84,7 +84,7 @@ def test_sheets_that_are_no_tables_are_refused(
         read_graph(file, None, target="t")
 
 
-def test_files_that_are_no_workbooks_are_refused(tmp_path: Path) -> None:
+def test_excel_table_invalid_workbook_raises(tmp_path: Path) -> None:
     (tmp_path / "nodes.xlsx").write_text("id,t\na,1\n")
     with pytest.raises(ReadError, match="expected an Excel workbook, got another file"):
         read_graph(tmp_path / "nodes.xlsx", None, target="t")
@@ -96,7 +96,7 @@ def test_files_that_are_no_workbooks_are_refused(tmp_path: Path) -> None:
         convert_graph(book(tmp_path / "n.xlsx", s=NODES), None, tmp_path / "g", target="t", id="ID")
 
 
-def test_a_workbook_that_unpacks_to_more_than_memory_is_refused(
+def test_excel_table_larger_than_memory_raises(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = book(tmp_path / "nodes.xlsx", Sheet1=NODES)
@@ -108,13 +108,13 @@ def test_a_workbook_that_unpacks_to_more_than_memory_is_refused(
         read_graph(file, None, target="t")
 
 
-def test_empty_rows_of_a_sheet_are_left_out(tmp_path: Path) -> None:
+def test_excel_table_empty_rows_left_out(tmp_path: Path) -> None:
     rows = [["id", "v", "t"], [None] * 3, [1, 0.5, 1.0], [None] * 3, [2, 1.5, 2.0], [3, 2.5, 4.0]]
     data = read_graph(book(tmp_path / "book.xlsx", Sheet1=rows), None, target="t")
     assert data.x.flatten().tolist() == [0.5, 1.5, 2.5]
 
 
-def test_more_rows_than_a_sheet_holds_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_to_excel_too_many_rows_raises(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(excel_table, "MOST_ROWS", 3)
     assert to_excel(pd.DataFrame({"id": [1, 2]}))  # and the header
     with pytest.raises(SettingError, match=r"at most 2 rows for an Excel sheet, got 3; write .csv"):
@@ -132,15 +132,13 @@ def lying(file: Path, part: str, content: bytes) -> Path:
     return file
 
 
-def test_excel_table_directory_that_understates_sizes_is_refused(tmp_path: Path) -> None:
+def test_excel_table_understated_sizes_raises(tmp_path: Path) -> None:
     file = lying(book(tmp_path / "nodes.xlsx", Sheet1=NODES), "xl/extra.xml", b" " * 200_000_003)
     with within(megabytes=100), pytest.raises(ReadError, match="got another file"):
         read_graph(file, None, target="t", id="ID")
 
 
-def test_excel_table_small_file_of_many_tags_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_excel_table_many_tags_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A megabyte of tags becomes many megabytes of elements."""
     file = book(tmp_path / "nodes.xlsx", Sheet1=NODES)
     assert read_graph(file, None, target="t", id="ID").num_nodes == 3
@@ -166,7 +164,7 @@ def test_excel_table_long_texts_count_as_well_as_cells(
     assert len(excel_table.ExcelTable.open(short).frame) == 500
 
 
-def test_a_table_written_as_a_workbook_comes_back_and_computes_nothing(tmp_path: Path) -> None:
+def test_to_excel_round_trip_keeps_formulas_as_text(tmp_path: Path) -> None:
     frame = pd.DataFrame(
         {"id": ["=1+1", "b", "-2"], "prediction": [1.5, 2.5, -1.0], "n": [1, 2, 3]}
     )
@@ -180,7 +178,7 @@ def test_a_table_written_as_a_workbook_comes_back_and_computes_nothing(tmp_path:
         to_excel(pd.DataFrame({"id": ["\x01"]}))
 
 
-def test_without_openpyxl_the_extra_is_named(
+def test_excel_table_without_openpyxl_names_extra(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = book(tmp_path / "nodes.xlsx", Sheet1=NODES)

@@ -31,7 +31,7 @@ def edges() -> pd.DataFrame:
     return pd.DataFrame({"from": ["x", "z"], "to": ["y", "y"], "length": [2.0, 4.0]})
 
 
-def test_columns_find_their_roles(nodes: pd.DataFrame, edges: pd.DataFrame) -> None:
+def test_from_frames_columns_get_their_roles(nodes: pd.DataFrame, edges: pd.DataFrame) -> None:
     data = from_frames(nodes, edges, target="flow", edge_weight="length")
     assert data.feature_names == ["speed", "lanes"]
     assert data.x.tolist() == [[1.0, 1.0], [2.0, 2.0], [3.0, 2.0]]
@@ -42,12 +42,12 @@ def test_columns_find_their_roles(nodes: pd.DataFrame, edges: pd.DataFrame) -> N
     assert data.edge_weight.tolist() == [2.0, 2.0, 4.0, 4.0]
 
 
-def test_directed_edges_stay_one_way(nodes: pd.DataFrame, edges: pd.DataFrame) -> None:
+def test_from_frames_directed_keeps_direction(nodes: pd.DataFrame, edges: pd.DataFrame) -> None:
     data = from_frames(nodes, edges, target="flow", directed=True)
     assert data.edge_index.tolist() == [[0, 2], [1, 1]]
 
 
-def test_split_and_node_weight(nodes: pd.DataFrame, edges: pd.DataFrame) -> None:
+def test_from_frames_split_and_node_weight_set(nodes: pd.DataFrame, edges: pd.DataFrame) -> None:
     nodes = nodes.assign(part=["train", " Validation", None], w=[1, 2, 3])
     data = from_frames(nodes, edges, target="flow", split="part", node_weight="w")
     assert data.train_mask.tolist() == [True, False, False]
@@ -58,11 +58,13 @@ def test_split_and_node_weight(nodes: pd.DataFrame, edges: pd.DataFrame) -> None
 
 
 @pytest.mark.parametrize("edges", [None, pd.DataFrame({"a": [], "b": []})])
-def test_no_edges(nodes: pd.DataFrame, edges: pd.DataFrame | None) -> None:
+def test_from_frames_without_edges_empty_edge_index(
+    nodes: pd.DataFrame, edges: pd.DataFrame | None
+) -> None:
     assert from_frames(nodes, edges, target="flow").edge_index.shape == (2, 0)
 
 
-def test_the_index_names_nodes_where_no_column_does() -> None:
+def test_from_frames_named_index_gives_ids() -> None:
     nodes = pd.DataFrame({"x": [1.0, 2.0], "y": [1.0, 2.0]}, index=["p", "q"])
     data = from_frames(nodes, pd.DataFrame({"s": ["p"], "t": ["q"]}), target="y")
     assert data.node_id.tolist() == ["p", "q"]
@@ -78,7 +80,7 @@ IDS = st.one_of(
 
 
 @given(IDS)
-def test_ids_of_any_type_survive(ids: list[object]) -> None:
+def test_from_frames_ids_of_any_type_kept(ids: list[object]) -> None:
     column = pd.Series(ids, dtype=object)
     nodes = pd.DataFrame({"id": column, "x": np.arange(len(ids)), "t": np.arange(len(ids))})
     edges = pd.DataFrame({"a": column[:1], "b": column[1:2].to_list()})
@@ -87,7 +89,7 @@ def test_ids_of_any_type_survive(ids: list[object]) -> None:
     assert data.edge_index.tolist() == [[0, 1], [1, 0]]
 
 
-def test_large_features_that_float32_would_merge_stay_apart() -> None:
+def test_from_frames_large_features_float64() -> None:
     ages = [1_700_000_001, 1_700_000_002, 1_700_000_004]
     nodes = pd.DataFrame({"id": [1, 2, 3], "seen": ages, "t": [1, 2, 3]})
     assert from_frames(nodes, None, target="t").x.flatten().tolist() == ages
@@ -97,17 +99,17 @@ def test_large_features_that_float32_would_merge_stay_apart() -> None:
     assert plain.x.dtype == torch.float32
 
 
-def test_blank_text_is_an_unknown_target() -> None:
+def test_from_frames_blank_target_is_nan() -> None:
     nodes = pd.DataFrame({"id": [1, 2, 3, 4], "x": 1.0, "t": ["1.5", "", "  ", "2"]})
     assert from_frames(nodes, None, target="t").y.isnan().tolist() == [False, True, True, False]
 
 
-def test_a_graph_to_predict_on_may_have_no_known_target() -> None:
+def test_from_frames_need_target_false_accepts_unlabelled() -> None:
     nodes = pd.DataFrame({"id": [1, 2], "x": [1.0, 2.0], "t": [None, None]})
     assert from_frames(nodes, None, target="t", need_target=False).y.isnan().all()
 
 
-def test_big_targets_keep_their_digits() -> None:
+def test_from_frames_large_targets_keep_digits() -> None:
     nodes = pd.DataFrame({"id": [1, 2], "x": [0, 1], "t": [1_700_000_001, 1_700_000_002]})
     assert from_frames(nodes, None, target="t").y.diff().item() == 1
 
@@ -160,7 +162,7 @@ def test_big_targets_keep_their_digits() -> None:
         ({}, {"coding": {"columns": []}}, "coding: expected the coding of an earlier graph"),
     ],
 )
-def test_bad_tables(
+def test_from_frames_invalid_tables_raise(
     nodes: pd.DataFrame,
     edges: pd.DataFrame,
     change: dict[str, object],
@@ -183,35 +185,37 @@ def test_bad_tables(
         ({"a": ["x"]}, "two columns of node ids, got 'a'"),
     ],
 )
-def test_bad_edges(nodes: pd.DataFrame, ends: dict[str, list[object]], message: str) -> None:
+def test_from_frames_invalid_edges_raise(
+    nodes: pd.DataFrame, ends: dict[str, list[object]], message: str
+) -> None:
     with pytest.raises(GraphError, match=message):
         from_frames(nodes, pd.DataFrame(ends), target="flow")
 
 
-def test_ends_are_known_by_name_wherever_they_stand(nodes: pd.DataFrame) -> None:
+def test_from_frames_ends_found_by_name_in_any_position(nodes: pd.DataFrame) -> None:
     edges = pd.DataFrame({"length": [1.0, 2.0], "from": ["x", "y"], "to": ["y", "z"]})
     data = from_frames(nodes, edges, target="flow")
     assert data.edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
 
 
-def test_only_loops_are_a_mistake_in_the_columns(nodes: pd.DataFrame) -> None:
+def test_from_frames_only_self_loops_raises(nodes: pd.DataFrame) -> None:
     edges = pd.DataFrame({"a": ["x", "y"], "b": ["x", "y"]})
     with pytest.raises(GraphError, match="2 that all join a node to itself; are 'a', 'b' the"):
         from_frames(nodes, edges, target="flow")
 
 
-def test_one_column_in_two_roles(nodes: pd.DataFrame) -> None:
+def test_from_frames_column_in_two_roles_raises(nodes: pd.DataFrame) -> None:
     with pytest.raises(GraphError, match="a column of its own for every role"):
         from_frames(nodes, None, target="flow", node_weight="flow")
 
 
-def test_a_column_name_twice(nodes: pd.DataFrame) -> None:
+def test_from_frames_repeated_column_raises(nodes: pd.DataFrame) -> None:
     twice = pd.concat([nodes, nodes[["speed"]]], axis=1)
     with pytest.raises(GraphError, match="each column once, got repeated: 'speed'"):
         from_frames(twice, None, target="flow")
 
 
-def test_networkx_graphs_with_tuples_as_names() -> None:
+def test_from_networkx_tuple_names_become_ids() -> None:
     graph = nx.grid_2d_graph(2, 2)
     for i, name in enumerate(graph):
         graph.nodes[name].update(height=float(i), id=7)
@@ -227,7 +231,7 @@ def test_networkx_graphs_with_tuples_as_names() -> None:
 
 
 @pytest.mark.parametrize("name", ["source", "target", "from", "weight"])
-def test_networkx_weights_of_any_name(name: str) -> None:
+def test_from_networkx_weights_of_any_name_used(name: str) -> None:
     graph = nx.path_graph(3)
     nx.set_node_attributes(graph, {0: 1.0, 1: 2.0, 2: 3.0}, "x")
     nx.set_node_attributes(graph, {0: 1.0, 1: 2.0, 2: 3.0}, "y")
@@ -237,7 +241,7 @@ def test_networkx_weights_of_any_name(name: str) -> None:
     assert data.edge_weight.tolist() == [2.0] * 4
 
 
-def test_networkx_direction_and_emptiness() -> None:
+def test_from_networkx_direction_kept_and_empty_graph_raises() -> None:
     graph = nx.DiGraph([("a", "b")])
     nx.set_node_attributes(graph, {"a": 1.0, "b": 2.0}, "x")
     nx.set_node_attributes(graph, {"a": 1.0, "b": 2.0}, "y")
@@ -246,7 +250,9 @@ def test_networkx_direction_and_emptiness() -> None:
     assert from_networkx(graph, target="y").num_edges == 0
 
 
-def test_text_and_codes_become_categories(nodes: pd.DataFrame, edges: pd.DataFrame) -> None:
+def test_from_frames_text_and_codes_become_categories(
+    nodes: pd.DataFrame, edges: pd.DataFrame
+) -> None:
     table = nodes.assign(road=["main", "side", "main"], name=["p", "q", "r"])
     data = from_frames(table, edges, target="flow", categorical=["lanes"], ignore=["name"])
     assert data.feature_names == ["speed", "lanes=1", "lanes=2", "road=main", "road=side"]
@@ -254,7 +260,7 @@ def test_text_and_codes_become_categories(nodes: pd.DataFrame, edges: pd.DataFra
     assert data.coding.feature_names == data.feature_names
 
 
-def test_blanks_are_filled_where_asked(nodes: pd.DataFrame) -> None:
+def test_from_frames_missing_impute_fills_blanks(nodes: pd.DataFrame) -> None:
     data = from_frames(nodes.assign(speed=[1.0, None, 5.0]), None, target="flow", missing="impute")
     assert data.feature_names == ["speed", "speed is blank", "lanes"]
     assert data.x.tolist() == [[1, 0, 1], [3, 1, 2], [5, 0, 2]]
@@ -262,7 +268,7 @@ def test_blanks_are_filled_where_asked(nodes: pd.DataFrame) -> None:
         from_frames(nodes, None, target="flow", missing="fill")
 
 
-def test_another_table_is_coded_the_same_way(nodes: pd.DataFrame) -> None:
+def test_from_frames_coding_of_other_graph_encodes_alike(nodes: pd.DataFrame) -> None:
     first = from_frames(nodes.assign(road=["main", "side", "main"]), None, target="flow")
     other = pd.DataFrame({"road": ["side"], "hue": [7], "lanes": ["3"], "speed": [9], "id": ["v"]})
     data = from_frames(other, None, target=None, coding=first.coding)
@@ -284,7 +290,9 @@ def test_another_table_is_coded_the_same_way(nodes: pd.DataFrame) -> None:
         {"missing": "impute"},
     ],
 )
-def test_a_coding_stands_alone(nodes: pd.DataFrame, option: dict[str, Any]) -> None:
+def test_from_frames_coding_with_other_feature_arguments_raises(
+    nodes: pd.DataFrame, option: dict[str, Any]
+) -> None:
     coding = from_frames(nodes, None, target="flow").coding
     with pytest.raises(
         GraphError, match=f"coding: expected no other argument .* got also '{next(iter(option))}'"
@@ -292,7 +300,7 @@ def test_a_coding_stands_alone(nodes: pd.DataFrame, option: dict[str, Any]) -> N
         from_frames(nodes, None, target="flow", coding=coding, **option)
 
 
-def test_networkx_attributes_are_coded_like_columns() -> None:
+def test_from_networkx_attributes_encoded_like_columns() -> None:
     graph = nx.path_graph(3)
     nx.set_node_attributes(graph, {0: "p", 1: "q", 2: "p"}, "kind")
     nx.set_node_attributes(graph, {0: 1.0, 2: 3.0}, "x")
@@ -306,7 +314,7 @@ def test_networkx_attributes_are_coded_like_columns() -> None:
     assert codes.feature_names == ["kind=p", "kind=q"]
 
 
-def test_networkx_nodes_without_attributes_and_edges_without_the_weight() -> None:
+def test_from_networkx_missing_attributes_raise() -> None:
     with pytest.raises(GraphError, match="at least one feature column"):
         from_networkx(nx.path_graph(3), target=None)
     graph = nx.path_graph(3)
@@ -325,9 +333,7 @@ CELLS = st.one_of(
     st.lists(st.lists(CELLS, min_size=4, max_size=4), min_size=1, max_size=3),
     st.sampled_from(["error", "impute"]),
 )
-def test_any_table_is_refused_or_gives_finite_features(
-    columns: list[list[Any]], missing: str
-) -> None:
+def test_from_frames_any_table_raises_or_finite(columns: list[list[Any]], missing: str) -> None:
     nodes = pd.DataFrame({f"c{i}": values for i, values in enumerate(columns)})
     try:
         data = from_frames(nodes, None, target=None, missing=missing)
@@ -337,7 +343,7 @@ def test_any_table_is_refused_or_gives_finite_features(
     assert data.x.isfinite().all()
 
 
-def test_coordinates_are_kept_in_their_own_unit_with_their_names() -> None:
+def test_from_frames_coordinates_kept_with_names() -> None:
     frame = pd.DataFrame({"id": [1, 2], "Lon": [7.5, 9.0], "Lat": [60.0, 61.0], "y": [1.0, 2.0]})
     data = from_frames(frame, None, target="y")
     assert data.pos.tolist() == [[7.5, 60.0], [9.0, 61.0]]  # degrees, as they stand in the table

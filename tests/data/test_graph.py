@@ -20,7 +20,7 @@ def changed(data: Data, **attributes: Any) -> Data:
     return Data(**{**data.to_dict(), **attributes})
 
 
-def test_canonical_form_of_what_pyg_users_bring(path_graph: Data) -> None:
+def test_check_graph_pyg_data_canonical_form(path_graph: Data) -> None:
     brought = changed(
         path_graph,
         x=torch.ones(4, 2, dtype=torch.long),
@@ -34,7 +34,7 @@ def test_canonical_form_of_what_pyg_users_bring(path_graph: Data) -> None:
     assert brought.y.shape == (4, 1)  # the input is left as it was
 
 
-def test_sparse_features_and_no_edges_are_fine(path_graph: Data) -> None:
+def test_check_graph_sparse_features_and_no_edges_accepted(path_graph: Data) -> None:
     got = check_graph(
         changed(
             path_graph,
@@ -46,7 +46,7 @@ def test_sparse_features_and_no_edges_are_fine(path_graph: Data) -> None:
     assert got.edge_index.shape == (2, 0)
 
 
-def test_one_labelled_node_is_not_a_constant_target(path_graph: Data) -> None:
+def test_check_graph_single_label_accepted(path_graph: Data) -> None:
     got = check_graph(changed(path_graph, y=torch.tensor([1.0, NAN, NAN, NAN])))
     assert labelled(got).tolist() == [True, False, False, False]
 
@@ -97,18 +97,20 @@ BROKEN: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("attributes", "message"), BROKEN, ids=[m[:40] for _, m in BROKEN])
-def test_broken_rules(path_graph: Data, attributes: dict[str, Any], message: str) -> None:
+def test_check_graph_invalid_graphs_raise(
+    path_graph: Data, attributes: dict[str, Any], message: str
+) -> None:
     with pytest.raises(GraphError, match=message):
         check_graph(changed(path_graph, **attributes))
 
 
-def test_ids_in_any_container(path_graph: Data) -> None:
+def test_check_graph_ids_in_any_container_accepted(path_graph: Data) -> None:
     for ids in (torch.arange(4), [(0, 0), (0, 1), (1, 0), (1, 1)], ["a", 0, "b", 1]):
         wanted = ids.tolist() if isinstance(ids, torch.Tensor) else ids
         assert list(check_graph(changed(path_graph, node_id=ids)).node_id) == wanted
 
 
-def test_given_and_test_nodes(path_graph: Data) -> None:
+def test_given_nodes_and_test_nodes_follow_masks(path_graph: Data) -> None:
     assert given_nodes(path_graph).tolist() == [True, True, True, False]  # the labelled ones
     only_test = changed(path_graph, test_mask=torch.tensor([True, False, False, True]))
     assert given_nodes(only_test).tolist() == [False, True, True, False]
@@ -117,12 +119,12 @@ def test_given_and_test_nodes(path_graph: Data) -> None:
     assert given_nodes(changed(path_graph, **masks)).tolist() == [True, True, False, False]
 
 
-def test_something_else_than_a_graph() -> None:
+def test_check_graph_other_type_raises() -> None:
     with pytest.raises(GraphError, match=r"expected a torch_geometric.data.Data, got dict"):
         check_graph({"x": 1})  # type: ignore[arg-type]
 
 
-def test_a_graph_to_predict_on_needs_no_target(path_graph: Data) -> None:
+def test_check_graph_need_target_false_accepts_no_target(path_graph: Data) -> None:
     assert check_graph(changed(path_graph, y=None), need_target=False).get("y") is None
 
 
@@ -137,6 +139,6 @@ def test_simple_edges_drop_loops_merge_repeats_and_average_their_weights() -> No
     assert directed.tolist() == [[0, 1, 2], [1, 0, 1]]
 
 
-def test_each_once_keeps_loops() -> None:
+def test_each_once_self_loops_kept() -> None:
     ends = torch.tensor([[1, 0, 2, 0], [0, 1, 2, 2]])
     assert each_once(ends).tolist() == [[0, 0, 2], [1, 2, 2]]

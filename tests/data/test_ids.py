@@ -40,7 +40,7 @@ def test_from_frames_id_in_another_case_joins_the_right_nodes(name: str) -> None
     assert neighbours(data) == following | {(b, a) for a, b in following}
 
 
-def test_from_frames_row_numbers_are_no_ids() -> None:
+def test_from_frames_unnamed_integer_index_raises() -> None:
     nodes, edges = ring(np.random.default_rng(0).permutation(20), "station")
     with pytest.raises(
         GraphError, match=r"column of node ids called 'id'.*got 'station', 'size'"
@@ -53,7 +53,7 @@ def test_from_frames_row_numbers_are_no_ids() -> None:
         from_frames(kept, None, target="t")
 
 
-def test_from_frames_columns_with_the_edges_ids_are_named_first() -> None:
+def test_from_frames_error_lists_columns_with_edge_ids_first() -> None:
     nodes, edges = ring([f"s{i}" for i in range(20)], "station")
     nodes.insert(0, "row", np.arange(20))
     with pytest.raises(GraphError, match=r"every row are 'station', 'row'$"):
@@ -63,7 +63,7 @@ def test_from_frames_columns_with_the_edges_ids_are_named_first() -> None:
         from_frames(nodes.drop(columns=["row"]), edges, target="t")
 
 
-def test_from_frames_a_named_index_holds_ids() -> None:
+def test_from_frames_named_index_holds_ids() -> None:
     nodes, edges = ring(range(5, 25), "station")
     data = from_frames(nodes.set_index("station"), edges, target="t")
     assert data.node_id.tolist() == list(range(5, 25))
@@ -87,7 +87,7 @@ def test_from_frames_id_spelled_exactly_comes_first() -> None:
         ([2**70 + i for i in range(10)], [str(2**70 + i) for i in range(10)]),
     ],
 )
-def test_integers_and_their_decimal_text_are_one_id(ids: Any, ends: Any) -> None:
+def test_node_index_integer_matches_decimal_text(ids: Any, ends: Any) -> None:
     nodes, _ = ring(ids)
     _, edges = ring(ends)
     exact = from_frames(nodes, ring(ids)[1], target="t")
@@ -105,7 +105,7 @@ def test_integers_and_their_decimal_text_are_one_id(ids: Any, ends: Any) -> None
         (["a ", "b "], ["a", "b"], "caseless", "in spaces"),
     ],
 )
-def test_ids_spelled_otherwise_name_the_cause_and_the_option(
+def test_from_frames_similar_ids_error_names_match_ids(
     ids: list[Any], ends: list[Any], match: str, words: str
 ) -> None:
     nodes = pd.DataFrame({"id": ids, "size": [1.0, 2.0], "t": [1.0, 3.0]})
@@ -117,21 +117,21 @@ def test_ids_spelled_otherwise_name_the_cause_and_the_option(
     assert list(data.node_id) == ids  # as they were
 
 
-def test_text_with_leading_zeros_is_not_an_integer() -> None:
+def test_node_index_leading_zeros_do_not_match_integer() -> None:
     index = NodeIndex(pd.Index([1, 2, 3]))
     assert index.positions(["1", "01", "1.0", "+1", "x"]).tolist() == [0, -1, -1, -1, -1]
     text = NodeIndex(pd.Index(["1", "01"]))
     assert text.positions([1]).tolist() == [0]
 
 
-def test_ids_that_would_become_one_are_refused() -> None:
+def test_node_index_ids_equal_as_numbers_raise() -> None:
     with pytest.raises(GraphError, match="stay different, got '1', '01', which become equal"):
         NodeIndex(pd.Index(["1", "01", "2"]), "number")
     with pytest.raises(UnknownNameError, match="unknown way to match ids 'fuzzy'"):
         NodeIndex(pd.Index(["1"]), "fuzzy")
 
 
-def test_joined_nodes_are_found_as_their_ids_are_matched() -> None:
+def test_join_frames_match_ids_applies_to_new_edges() -> None:
     nodes, edges = ring([f"0{i}" for i in range(5)])
     data = from_frames(nodes, edges, target="t")
     new = pd.DataFrame({"id": ["77"], "size": [3]})
@@ -151,16 +151,16 @@ def test_joined_nodes_are_found_as_their_ids_are_matched() -> None:
         (["a", "b"], None),
     ],
 )
-def test_known_ends_are_found_by_name(columns: list[str], expected: Any) -> None:
+def test_known_ends_named_columns_found(columns: list[str], expected: Any) -> None:
     assert known_ends(columns) == expected
 
 
-def test_find_column_order_is_that_of_the_known_names() -> None:
+def test_find_column_prefers_order_of_names() -> None:
     assert find_column(["NODE", "x", "Node-ID"], ["id", "node_id", "node"]) == "Node-ID"
     assert find_column(["x"], ["id"]) is None
 
 
-def test_the_first_two_columns_are_taken_with_a_warning() -> None:
+def test_end_columns_unnamed_takes_first_two_with_warning() -> None:
     nodes, edges = ring(range(20))
     plain = edges.rename(columns={"from": "a", "to": "b"})
     with pytest.warns(QpignnWarning, match="the first two, 'a', 'b', are taken as the ends"):
@@ -192,9 +192,7 @@ def test_edge_table_with_edge_id_u_v_of_integers_joins_u_and_v(
 
 
 @pytest.mark.parametrize("later", [("b",), ("b", "km"), ("km",)], ids=",".join)
-def test_edge_table_whose_first_column_is_unique_per_row_is_refused(
-    later: tuple[str, ...], tmp_path: Path
-) -> None:
+def test_end_columns_first_column_unique_raises(later: tuple[str, ...], tmp_path: Path) -> None:
     nodes, edges = ring(range(20))
     columns = {"nr": np.arange(20) ** 2 % 397, "a": [0] * 10 + [*edges["from"][10:]]}
     values = {"b": edges["to"], "km": [0.5] * 20}
@@ -216,7 +214,7 @@ def test_edge_table_whose_first_column_is_unique_per_row_is_refused(
         )
 
 
-def test_edge_table_whose_second_column_is_unique_per_row_is_refused() -> None:
+def test_end_columns_second_column_unique_raises() -> None:
     nodes, _ = ring(range(20))
     hub = pd.DataFrame({"a": [0] * 19, "b": range(1, 20), "km": [0.5] * 19})
     with pytest.raises(GraphError, match="'b' has a different value in every row"):

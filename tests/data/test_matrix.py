@@ -32,32 +32,32 @@ def sparse() -> torch.Tensor:
     return from_scipy(sp.csr_matrix(DENSE.numpy()))
 
 
-def test_scipy_there_and_back(sparse: torch.Tensor) -> None:
+def test_to_scipy_from_scipy_round_trip_equal(sparse: torch.Tensor) -> None:
     assert is_sparse(sparse)
     assert not is_sparse(DENSE)
     assert np.array_equal(to_scipy(sparse).toarray(), DENSE.numpy())
     assert stored_values(sparse).tolist() == [2.0, 1.0, 3.0]
 
 
-def test_repeated_entries_are_summed() -> None:
+def test_from_scipy_repeated_entries_summed() -> None:
     twice = sp.coo_matrix(([1.0, 1.0], ([0, 0], [1, 1])), shape=(1, 2))
     assert stored_values(from_scipy(twice)).tolist() == [2.0]
 
 
 @pytest.mark.parametrize("nodes", [torch.tensor([2, 1]), torch.tensor([True, False, True])])
-def test_rows_of_both_kinds_agree(sparse: torch.Tensor, nodes: torch.Tensor) -> None:
+def test_select_rows_dense_and_csr_equal(sparse: torch.Tensor, nodes: torch.Tensor) -> None:
     chosen = select_rows(sparse, nodes)
     assert is_sparse(chosen)
     assert torch.equal(chosen.to_dense(), select_rows(DENSE, nodes))
 
 
-def test_same_pattern_other_values(sparse: torch.Tensor) -> None:
+def test_with_values_keeps_pattern(sparse: torch.Tensor) -> None:
     doubled = with_values(sparse, 2 * stored_values(sparse))
     assert torch.equal(doubled.to_dense(), 2 * DENSE)
     assert torch.equal(with_values(DENSE, 2 * DENSE), 2 * DENSE)
 
 
-def test_finiteness_looks_at_stored_values(sparse: torch.Tensor) -> None:
+def test_all_finite_checks_stored_values(sparse: torch.Tensor) -> None:
     assert all_finite(sparse)
     assert not all_finite(with_values(sparse, torch.tensor([1.0, float("inf"), 1.0])))
     assert not all_finite(torch.tensor([[float("nan")]]))
@@ -116,14 +116,14 @@ def test_mostly_zeros_does_not_count_stored_zeros() -> None:
     assert mostly_zeros(with_values(ones, torch.zeros(4 * WIDE)))
 
 
-def test_by_content_reads_features_of_half_precision() -> None:
+def test_best_layout_half_precision_accepted() -> None:
     dense = random_dense(30, 100, 0.02, 0)
     for kind in (torch.float16, torch.bfloat16):
         assert torch.equal(best_layout(dense.to(kind)).to_dense(), dense.to(kind))
 
 
 @pytest.mark.parametrize("share", [0.02, 0.6])
-def test_by_content_of_both_layouts_is_the_same(share: float) -> None:
+def test_best_layout_dense_and_csr_equal(share: float) -> None:
     dense = random_dense(30, 100, share, 0)
     a, b = best_layout(dense), best_layout(dense.to_sparse_csr())
     assert a.layout == b.layout == (torch.sparse_csr if share < 0.25 else torch.strided)
@@ -133,7 +133,7 @@ def test_by_content_of_both_layouts_is_the_same(share: float) -> None:
         assert torch.equal(a.crow_indices(), b.crow_indices())
 
 
-def test_by_content_stays_dense_where_nonzeros_do_not_fit_memory(
+def test_best_layout_without_memory_stays_dense(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     dense = random_dense(30, 100, 0.02, 0)
@@ -143,7 +143,7 @@ def test_by_content_stays_dense_where_nonzeros_do_not_fit_memory(
 
 
 @pytest.mark.parametrize("positions", [[1], [2, 0], range(1, 3), []])
-def test_columns_of_both_layouts_agree(sparse: torch.Tensor, positions: list[int]) -> None:
+def test_columns_dense_and_csr_equal(sparse: torch.Tensor, positions: list[int]) -> None:
     wanted = DENSE.numpy()[:, [*positions]]
     for x in (DENSE, sparse):
         got = columns(x, positions)

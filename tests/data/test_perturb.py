@@ -21,7 +21,7 @@ def large() -> Data:
     )
 
 
-def test_noise_has_the_asked_deviation_and_repeats(large: Data) -> None:
+def test_add_noise_has_sigma_and_repeats_by_seed(large: Data) -> None:
     noisy = add_feature_noise(large, 0.3, seed=1)
     assert noisy.x.std().item() == pytest.approx(0.3, abs=0.01)
     assert torch.equal(noisy.x, add_feature_noise(large, 0.3, seed=1).x)
@@ -30,19 +30,19 @@ def test_noise_has_the_asked_deviation_and_repeats(large: Data) -> None:
     assert large.x.any().item() is False  # the input is left as it was
 
 
-def test_noise_on_some_nodes_only(large: Data) -> None:
+def test_add_noise_mask_changes_only_masked_nodes(large: Data) -> None:
     nodes = torch.arange(4000) < 10
     assert add_feature_noise(large, 1.0, nodes=nodes).x[10:].any().item() is False
     assert add_target_noise(large, 1.0, nodes=nodes).y[10:].any().item() is False
     assert add_target_noise(large, 1.0, nodes=nodes).y[:10].all().item() is True
 
 
-def test_unlabelled_stays_unlabelled(large: Data) -> None:
+def test_add_target_noise_nan_stays_nan(large: Data) -> None:
     large.y[0] = float("nan")
     assert add_target_noise(large, 1.0).y[:2].isnan().tolist() == [True, False]
 
 
-def test_sparse_noise_keeps_the_pattern() -> None:
+def test_add_feature_noise_sparse_keeps_pattern() -> None:
     x = torch.eye(50).to_sparse_csr()
     noisy = add_feature_noise(Data(x=x), 0.5).x
     assert torch.equal(noisy.col_indices(), x.col_indices())
@@ -51,7 +51,7 @@ def test_sparse_noise_keeps_the_pattern() -> None:
         add_feature_noise(Data(x=x), 0.5, nodes=torch.ones(50, dtype=torch.bool))
 
 
-def test_both_directions_of_an_edge_go_together(large: Data) -> None:
+def test_drop_edges_removes_both_directions(large: Data) -> None:
     kept = drop_edges(large, 0.4)
     pairs = {tuple(pair) for pair in kept.edge_index.t().tolist()}
     assert all((b, a) in pairs for a, b in pairs)
@@ -62,14 +62,14 @@ def test_both_directions_of_an_edge_go_together(large: Data) -> None:
     )
 
 
-def test_the_ends_of_the_range(large: Data) -> None:
+def test_drop_edges_share_zero_and_one(large: Data) -> None:
     assert drop_edges(large, 0.0).num_edges == large.num_edges
     assert drop_edges(large, 1.0).num_edges == 0
     assert drop_edges(drop_edges(large, 1.0), 0.5).num_edges == 0
     assert torch.equal(add_feature_noise(large, 0.0).x, large.x)
 
 
-def test_bad_levels(large: Data) -> None:
+def test_perturb_invalid_amounts_raise(large: Data) -> None:
     with pytest.raises(SettingError, match=r"share: expected a number from 0 to 1, got 1\.5"):
         drop_edges(large, 1.5)
     with pytest.raises(SettingError, match="sigma: expected a number from 0 up, got -1"):
@@ -77,7 +77,7 @@ def test_bad_levels(large: Data) -> None:
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_noise_in_multiples_of_a_columns_deviation(sparse: bool) -> None:
+def test_add_feature_noise_relative_scales_with_deviation(sparse: bool) -> None:
     draw = torch.Generator().manual_seed(0)
     x = torch.rand(20_000, 2, generator=draw) * torch.tensor([1.0, 100.0]) + 1
     data = Data(x=x.to_sparse_csr() if sparse else x)
@@ -87,7 +87,7 @@ def test_noise_in_multiples_of_a_columns_deviation(sparse: bool) -> None:
     assert ratio.tolist() == pytest.approx([0.5, 0.5], rel=0.03)
 
 
-def test_several_kinds_of_damage_and_unknown_ones(large: Data) -> None:
+def test_damage_several_kinds_applied_and_unknown_raises(large: Data) -> None:
     worse = damage(large, {"target_noise": 0.2, "edge_dropout": 0.5}, seed=3)
     assert worse.y.std().item() == pytest.approx(0.2, abs=0.02)
     assert worse.edge_index.shape[1] == pytest.approx(4000, rel=0.1)

@@ -26,7 +26,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
     return nodes, edges
 
 
-def test_text_ids_keep_zeros_size_and_the_name_na(files: tuple[Path, Path]) -> None:
+def test_read_graph_text_ids_kept_exactly(files: tuple[Path, Path]) -> None:
     data = read_graph(*files, target="flow")
     assert data.node_id.tolist() == ["007", "NA", "12345678901234567890123"]
     assert data.y.isnan().tolist() == [False, True, False]
@@ -34,26 +34,26 @@ def test_text_ids_keep_zeros_size_and_the_name_na(files: tuple[Path, Path]) -> N
 
 
 @pytest.mark.parametrize("delimiter", [";", "\t", "|"])
-def test_other_delimiters_are_seen_in_the_header(files: tuple[Path, Path], delimiter: str) -> None:
+def test_read_graph_other_delimiters_detected(files: tuple[Path, Path], delimiter: str) -> None:
     files[0].write_text(NODES.replace(",", delimiter))
     assert read_graph(*files, target="flow").x.shape == (3, 1)
 
 
-def test_byte_order_mark_and_gzip(files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_read_graph_byte_order_mark_and_gzip_read(files: tuple[Path, Path], tmp_path: Path) -> None:
     files[0].write_text(NODES, encoding="utf-8-sig")
     packed = tmp_path / "edges.csv.gz"
     packed.write_bytes(gzip.compress(EDGES.encode()))
     assert read_graph(files[0], packed, target="flow").num_edges == 4
 
 
-def test_spaces_around_names_and_blanks(files: tuple[Path, Path]) -> None:
+def test_read_graph_spaces_stripped(files: tuple[Path, Path]) -> None:
     files[0].write_text("id, speed, flow\n007, 1.5, 10\nNA, 2.5,  \n12345678901234567890123,1,3\n")
     data = read_graph(*files, target="flow")
     assert data.feature_names == ["speed"]
     assert data.y.isnan().tolist() == [False, True, False]
 
 
-def test_other_encodings_when_named(files: tuple[Path, Path]) -> None:
+def test_read_graph_encoding_used(files: tuple[Path, Path]) -> None:
     files[0].write_text(NODES.replace("007", "Núñez"), encoding="latin-1")
     files[1].write_text(EDGES.replace("007", "Núñez"), encoding="latin-1")
     assert read_graph(*files, target="flow", encoding="latin-1").node_id[0] == "Núñez"
@@ -63,7 +63,7 @@ def test_other_encodings_when_named(files: tuple[Path, Path]) -> None:
         read_graph(*files, target="flow", encoding="klingon")
 
 
-def test_parquet_keeps_types(tmp_path: Path) -> None:
+def test_read_graph_parquet_types_kept(tmp_path: Path) -> None:
     nodes, edges = tmp_path / "n.parquet", tmp_path / "e.parquet"
     pd.DataFrame({"id": [5, 2**62], "x": [1.0, 2.0], "t": [1.0, None]}).to_parquet(nodes)
     pd.DataFrame({"s": [5], "d": [2**62], "w": [3.0]}).to_parquet(edges)
@@ -72,11 +72,11 @@ def test_parquet_keeps_types(tmp_path: Path) -> None:
     assert data.edge_weight.tolist() == [3.0, 3.0]
 
 
-def test_a_graph_without_an_edge_file(files: tuple[Path, Path]) -> None:
+def test_read_graph_without_edges_empty(files: tuple[Path, Path]) -> None:
     assert read_graph(files[0], None, target="flow").num_edges == 0
 
 
-def test_named_edge_columns(files: tuple[Path, Path]) -> None:
+def test_read_graph_edge_ends_used(files: tuple[Path, Path]) -> None:
     files[1].write_text("km,from,to\n3,007,NA\n")
     data = read_graph(*files, target="flow", edge_ends=("from", "to"), edge_weight="km")
     assert data.edge_index.tolist() == [[0, 1], [1, 0]]
@@ -103,7 +103,7 @@ def test_named_edge_columns(files: tuple[Path, Path]) -> None:
         ),
     ],
 )
-def test_files_that_are_no_node_table(
+def test_read_graph_invalid_node_file_raises(
     files: tuple[Path, Path], content: str, error: type[Exception], message: str
 ) -> None:
     files[0].write_text(content)
@@ -119,19 +119,21 @@ def test_files_that_are_no_node_table(
         ("id,speed,flow\n007,1,2,\n", "rows as long as the header line, got longer"),
     ],
 )
-def test_headers_that_would_mislead(files: tuple[Path, Path], content: str, message: str) -> None:
+def test_read_graph_invalid_header_raises(
+    files: tuple[Path, Path], content: str, message: str
+) -> None:
     files[0].write_text(content)
     with pytest.raises(ReadError, match=f"nodes.csv: .*{message}"):
         read_graph(*files, target="flow")
 
 
-def test_an_edge_file_without_a_header(files: tuple[Path, Path]) -> None:
+def test_read_graph_edge_file_without_header_raises(files: tuple[Path, Path]) -> None:
     files[1].write_text("007,NA\nNA,12345678901234567890123\n")
     with pytest.raises(ReadError, match=r"got an edge .'007', 'NA' are node ids"):
         read_graph(*files, target="flow")
 
 
-def test_not_there_a_folder_and_not_parquet(tmp_path: Path) -> None:
+def test_read_graph_missing_file_raises(tmp_path: Path) -> None:
     with pytest.raises(ReadError, match="expected a file, got nothing"):
         open_table(tmp_path / "absent.csv")
     with pytest.raises(ReadError, match="got a folder"):
@@ -144,7 +146,7 @@ def test_not_there_a_folder_and_not_parquet(tmp_path: Path) -> None:
         open_table(tmp_path / "fake.parquet")
 
 
-def test_the_tables_as_they_are(files: tuple[Path, Path]) -> None:
+def test_read_tables_returns_unencoded_tables(files: tuple[Path, Path]) -> None:
     tables = read_tables(*files, ColumnRoles(id="id"))
     assert tables.nodes.columns.to_list() == ["id", "speed", "flow"]
     assert tables.nodes["id"].to_list() == ["007", "NA", "12345678901234567890123"]
@@ -154,7 +156,7 @@ def test_the_tables_as_they_are(files: tuple[Path, Path]) -> None:
     assert read_tables(files[0], None).edges is None
 
 
-def test_text_columns_are_categories(files: tuple[Path, Path]) -> None:
+def test_read_graph_text_columns_are_categories(files: tuple[Path, Path]) -> None:
     files[0].write_text(
         "id,road,speed,flow\n007,main,1,10\nNA, side,,\n12345678901234567890123,main,3,30\n"
     )
@@ -165,7 +167,7 @@ def test_text_columns_are_categories(files: tuple[Path, Path]) -> None:
     assert again.x.tolist() == data.x.tolist()
 
 
-def test_thousands_separators_are_not_guessed(files: tuple[Path, Path]) -> None:
+def test_read_graph_thousands_separators_raise(files: tuple[Path, Path]) -> None:
     files[0].write_text('id,speed,flow\n007,"1,234",10\nNA,"2,345",20\n8,"5",30\n')
     with pytest.raises(GraphError, match=r"got '1,234' at node '007' .*thousands or decimal"):
         read_graph(*files, target="flow")
@@ -183,7 +185,7 @@ def roads() -> nx.DiGraph:
 
 
 @pytest.mark.parametrize("name", ["g.graphml", "g.GraphML", "g.graphml.gz"])
-def test_graphml_says_nodes_edges_and_direction(
+def test_read_graph_graphml_nodes_edges_direction(
     roads: nx.DiGraph, tmp_path: Path, name: str
 ) -> None:
     nx.write_graphml(roads, tmp_path / name)
@@ -196,7 +198,7 @@ def test_graphml_says_nodes_edges_and_direction(
     assert data.edge_weight.tolist() == [2.0, 4.0]
 
 
-def test_undirected_graphml_and_its_tables(roads: nx.DiGraph, tmp_path: Path) -> None:
+def test_read_tables_undirected_graphml(roads: nx.DiGraph, tmp_path: Path) -> None:
     nx.set_node_attributes(roads, "x", "code")
     nx.write_graphml(roads.to_undirected(), tmp_path / "g.graphml")
     nodes, edges, directed, id = read_tables(tmp_path / "g.graphml", None, ColumnRoles(id="code"))
@@ -209,16 +211,14 @@ def test_undirected_graphml_and_its_tables(roads: nx.DiGraph, tmp_path: Path) ->
     assert data.num_edges == 4
 
 
-def test_tables_become_the_graph_of_their_files(roads: nx.DiGraph, tmp_path: Path) -> None:
+def test_graph_from_tables_direction_of_file_overrides(roads: nx.DiGraph, tmp_path: Path) -> None:
     nx.write_graphml(roads, tmp_path / "g.graphml")
     tables = read_tables(tmp_path / "g.graphml", None)
     data = graph_from_tables(tables, target="flow", directed=False)
     assert data.edge_index.tolist() == [[0, 1], [1, 2]]
 
 
-def test_graphml_without_edges_and_with_two_between_the_same_nodes(
-    roads: nx.DiGraph, tmp_path: Path
-) -> None:
+def test_read_graph_graphml_without_edges_and_multigraph(roads: nx.DiGraph, tmp_path: Path) -> None:
     twice = nx.MultiDiGraph(roads)
     twice.add_edge("007", "NA", km=6.0)
     nx.write_graphml(twice, tmp_path / "twice.graphml")
@@ -238,7 +238,7 @@ def graphml(inside: str) -> str:
     return f'{HEAD}{KEY}<graph edgedefault="undirected">{inside}</graph></graphml>'
 
 
-def test_defaults_of_graphml_keys(tmp_path: Path) -> None:
+def test_read_graph_graphml_key_defaults_applied(tmp_path: Path) -> None:
     path = tmp_path / "g.graphml"
     path.write_text(graphml('<node id="a"><data key="k">7</data></node><node id="b"/>'))
     assert read_graph(path, None, target=None).x.tolist() == [[7], [5]]
@@ -261,14 +261,14 @@ def test_defaults_of_graphml_keys(tmp_path: Path) -> None:
         (graphml('<node id="a"><data key="q">1</data></node>'), "cannot be read as GraphML"),
     ],
 )
-def test_files_that_are_no_graphml(tmp_path: Path, content: str, message: str) -> None:
+def test_read_graph_invalid_graphml_raises(tmp_path: Path, content: str, message: str) -> None:
     path = tmp_path / "g.graphml"
     path.write_text(content)
     with pytest.raises(ReadError, match=f"g.graphml: .*{message}"):
         read_graph(path, None, target="x")
 
 
-def test_graphml_holds_its_own_edges(files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_read_graph_graphml_with_edge_file_raises(files: tuple[Path, Path], tmp_path: Path) -> None:
     path = tmp_path / "g.graphml"
     path.write_text(graphml('<node id="a"/>'))
     with pytest.raises(ReadError, match=r"a GraphML file alone.*got also .*edges.csv"):
@@ -283,7 +283,7 @@ def test_graphml_holds_its_own_edges(files: tuple[Path, Path], tmp_path: Path) -
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-def test_hostile_entities_are_refused_before_they_expand(tmp_path: Path, encoding: str) -> None:
+def test_read_graph_graphml_entities_raise(tmp_path: Path, encoding: str) -> None:
     grow = "".join(f'<!ENTITY e{i} "{f"&e{i - 1};" * 10}">' for i in range(1, 12))
     node = '<node id="a"><data key="k">&e11;</data></node>'
     path = tmp_path / "bomb.graphml"
@@ -295,7 +295,7 @@ def test_hostile_entities_are_refused_before_they_expand(tmp_path: Path, encodin
     assert time.monotonic() - start < 1
 
 
-def test_a_name_nearly_right_is_guessed(files: tuple[Path, Path]) -> None:
+def test_read_graph_misspelt_name_suggests_similar(files: tuple[Path, Path]) -> None:
     near = files[0].with_name(files[0].name.replace("nodes", "node"))
     with pytest.raises(ReadError, match=f"did you mean {files[0].name}"):
         read_graph(near, files[1], target="flow")

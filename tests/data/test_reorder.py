@@ -17,7 +17,7 @@ def edges_by_id(data: Data) -> set[tuple[str, str, float]]:
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_it_is_the_same_graph(sparse: bool) -> None:
+def test_reorder_nodes_graph_isomorphic_by_id(sparse: bool) -> None:
     data = split_nodes(load_dataset("ba", nodes=80))
     data.node_id = [f"n{i}" for i in range(80)]
     data.edge_weight = torch.arange(data.edge_index.shape[1]).float()
@@ -36,7 +36,7 @@ def test_it_is_the_same_graph(sparse: bool) -> None:
         assert torch.equal(found[name], data[name][order])
 
 
-def test_a_shuffled_path_lies_in_a_row_again() -> None:
+def test_reorder_nodes_shuffled_path_becomes_consecutive() -> None:
     shuffled = torch.randperm(200, generator=torch.Generator().manual_seed(0))
     ends = torch.stack([shuffled[:-1], shuffled[1:]])
     path = Data(x=torch.ones(200, 1), edge_index=torch.cat([ends, ends.flip(0)], dim=1))

@@ -22,14 +22,14 @@ X = torch.tensor([[1.0, 5.0], [3.0, 5.0], [100.0, 9.0]])
 GIVEN = torch.tensor([True, True, False])
 
 
-def test_by_hand_on_given_nodes_only() -> None:
+def test_fit_feature_scaler_given_nodes_only_hand_computed() -> None:
     scaler = fit_feature_scaler(X, GIVEN)
     # column 0: mean 2, deviation 1; column 1 does not vary where it is known, and is left out
     assert scaler.transform(X).tolist() == [[-1.0, 0.0], [1.0, 0.0], [98.0, 0.0]]
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_nodes_that_differ_by_hand(sparse: bool) -> None:
+def test_count_nodes_that_differ_hand_computed(sparse: bool) -> None:
     """Columns: varies; 0 or 5 where given and other elsewhere; constant; 0 everywhere."""
     x = torch.tensor([[1.0, 0, 5, 7, 0], [2, 0, 5, 7, 0], [3, 9, 0, 7, 0], [4, 0, 6, 7, 0]])
     x = x.to_sparse_csr() if sparse else x
@@ -44,7 +44,7 @@ def test_nodes_that_differ_by_hand(sparse: bool) -> None:
     assert z[:, 0].tolist() == [-1, 1, 3, 5]
 
 
-def test_dense_agrees_with_scikit_learn() -> None:
+def test_scaler_dense_equals_standard_scaler() -> None:
     x = torch.randn(50, 4, generator=torch.Generator().manual_seed(0)) * 3 + 7
     every = torch.ones(50, dtype=torch.bool)
     wanted = StandardScaler().fit_transform(x.double().numpy())
@@ -59,7 +59,7 @@ def column_of(*values: float, nodes: int) -> torch.Tensor:
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_mostly_zero_column_keeps_its_zeros_and_gets_a_root_mean_square_of_two(
+def test_fit_feature_scaler_mostly_zero_column_rms_two(
     sparse: bool,
 ) -> None:
     x = column_of(3.0, -4.0, 0.0, 100.0, nodes=20)  # 2 of 19 given nodes: rms √12.5
@@ -70,7 +70,7 @@ def test_a_mostly_zero_column_keeps_its_zeros_and_gets_a_root_mean_square_of_two
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_column_counts_as_mostly_zero_below_a_quarter(sparse: bool) -> None:
+def test_fit_feature_scaler_mostly_zero_below_quarter(sparse: bool) -> None:
     every = torch.ones(8, dtype=torch.bool)
     rare, filled = column_of(1.0, nodes=8), column_of(1.0, 1.0, nodes=8)
     x = torch.cat([rare, filled, column_of(nodes=8)], dim=1)
@@ -80,9 +80,7 @@ def test_a_column_counts_as_mostly_zero_below_a_quarter(sparse: bool) -> None:
 
 
 @given(st.integers(2, 30), st.integers(1, 6), st.floats(0, 1), st.integers(0, 2**32 - 1))
-def test_dense_and_csr_columns_are_scaled_alike(
-    nodes: int, width: int, share: float, seed: int
-) -> None:
+def test_scaler_dense_and_csr_equal(nodes: int, width: int, share: float, seed: int) -> None:
     draw = np.random.default_rng(seed)
     x = torch.from_numpy(draw.normal(5, 2, (nodes, width)) * (draw.random((nodes, width)) < share))
     known = torch.from_numpy(draw.random(nodes) < 0.7)
@@ -95,7 +93,7 @@ def test_dense_and_csr_columns_are_scaled_alike(
     torch.testing.assert_close(whole, dense.transform(x, torch.float64), rtol=1e-10, atol=1e-10)
 
 
-def test_centring_a_csr_column_stores_no_zero() -> None:
+def test_transform_sparse_centring_keeps_pattern() -> None:
     x = torch.tensor([[0.0, 2.0], [2.0, 0.0], [0.0, 0.0]]).to_sparse_csr()
     scaler = fit_feature_scaler(x, torch.ones(3, dtype=torch.bool))
     stored, offset = scaler.transform_sparse(x)
@@ -106,7 +104,7 @@ def test_centring_a_csr_column_stores_no_zero() -> None:
     torch.testing.assert_close(stored.values(), torch.full((2,), 2**0.5 + 0.5**0.5))
 
 
-def test_a_csr_column_far_from_zero_keeps_its_digits() -> None:
+def test_transform_sparse_large_shift_keeps_digits() -> None:
     """Ids near 10⁹ that differ by hundreds: x/σ and μ/σ are 10⁷, where float32 counts by ones."""
     x = 1e9 + 100 * torch.arange(8, dtype=torch.float64).unsqueeze(1)
     scaler = fit_feature_scaler(x, torch.ones(8, dtype=torch.bool))
@@ -116,7 +114,7 @@ def test_a_csr_column_far_from_zero_keeps_its_digits() -> None:
     torch.testing.assert_close(stored.to_dense(), scaler.transform(other), rtol=1e-6, atol=1e-6)
 
 
-def test_targets_ignore_unlabelled_nodes_and_carry_them_through() -> None:
+def test_fit_target_scaler_ignores_nan() -> None:
     y = torch.tensor([10.0, float("nan"), 20.0, 1e6])
     scaler = fit_target_scaler(y, torch.tensor([True, True, True, False]))
     z = scaler.transform(y)
@@ -130,7 +128,7 @@ def test_targets_ignore_unlabelled_nodes_and_carry_them_through() -> None:
     spread=st.floats(1e-3, 1e6),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_inverse_undoes_transform(shift: float, spread: float, seed: int) -> None:
+def test_scaler_inverse_of_transform_identity(shift: float, spread: float, seed: int) -> None:
     y = torch.from_numpy(np.random.default_rng(seed).normal(shift, spread, 30))
     scaler = fit_target_scaler(y, torch.ones(30, dtype=torch.bool))
     torch.testing.assert_close(
@@ -143,7 +141,7 @@ def test_inverse_undoes_transform(shift: float, spread: float, seed: int) -> Non
 
 
 @pytest.mark.parametrize("transform", ["none", "log1p", "sqrt"])
-def test_what_is_finite_to_the_net_is_finite_to_the_user(transform: str) -> None:
+def test_target_scaler_inverse_finite_for_finite(transform: str) -> None:
     y = torch.tensor([-1e308, 0.0, 1.7e308], dtype=torch.float64)
     scaler = fit_target_scaler(y, torch.ones(3, dtype=torch.bool), transform)
     told = scaler.inverse(torch.tensor([-50.0, 50.0, torch.inf, -torch.inf]))
@@ -152,24 +150,24 @@ def test_what_is_finite_to_the_net_is_finite_to_the_user(transform: str) -> None
 
 
 @pytest.mark.parametrize("size", [1e-200, 1e-30, 1.0, 1e30, 1e200])
-def test_columns_of_any_size(size: float) -> None:
+def test_fit_feature_scaler_any_magnitude_finite(size: float) -> None:
     x = size * torch.tensor([[1.0], [2.0], [3.0]], dtype=torch.float64)
     z = fit_feature_scaler(x, torch.ones(3, dtype=torch.bool)).transform(x)
     np.testing.assert_allclose(z.flatten(), [-(1.5**0.5), 0, 1.5**0.5], atol=1e-6)
 
 
-def test_rounding_noise_is_no_spread() -> None:
+def test_fit_feature_scaler_rounding_noise_is_constant() -> None:
     x = torch.full((3, 1), 0.1, dtype=torch.float64) + torch.tensor([[0.0], [1e-17], [0.0]])
     assert fit_feature_scaler(x, torch.ones(3, dtype=torch.bool)).scale.tolist() == [np.inf]
 
 
-def test_state_rebuilds_the_scaler() -> None:
+def test_scaler_state_round_trip_equal() -> None:
     scaler = fit_feature_scaler(X, GIVEN)
     assert torch.equal(Scaler.from_state(scaler.state(), 2).transform(X), scaler.transform(X))
 
 
 @pytest.mark.parametrize("name", TRANSFORMS)
-def test_target_transforms_rise_and_come_back(name: str) -> None:
+def test_transforms_increasing_and_invertible(name: str) -> None:
     y = torch.tensor([-1e6, -3.0, -1.0, -1e-9, 0.0, 1e-9, 0.5, 2.0, 1e6], dtype=torch.float64)
     scaler = fit_target_scaler(y, torch.ones(9, dtype=torch.bool), name)
     z = scaler.transform(y, torch.float64)
@@ -180,13 +178,13 @@ def test_target_transforms_rise_and_come_back(name: str) -> None:
     assert torch.equal(again.transform(y), scaler.transform(y))
 
 
-def test_transforms_by_hand() -> None:
+def test_transforms_hand_computed() -> None:
     y = torch.tensor([-8.0, 0.0, 3.0], dtype=torch.float64)
     assert TRANSFORMS["log1p"][0](y).tolist() == pytest.approx([-np.log(9), 0, np.log(4)])
     assert TRANSFORMS["sqrt"][0](y).tolist() == pytest.approx([-(8**0.5), 0, 3**0.5])
 
 
-def test_misuse_is_refused() -> None:
+def test_scaler_invalid_input_raises() -> None:
     scaler = fit_feature_scaler(X, GIVEN)
     with pytest.raises(ArrayError, match=r"expected 2 columns .* got 3"):
         scaler.transform(torch.zeros(4, 3))

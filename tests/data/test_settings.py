@@ -20,7 +20,7 @@ def split_graph(path_graph: Data) -> Data:
 
 
 @pytest.mark.parametrize("kind", ["transductive", "inductive", "isolated"])
-def test_no_view_shows_a_test_target(split_graph: Data, kind: str) -> None:
+def test_make_view_hides_test_targets(split_graph: Data, kind: str) -> None:
     view = make_view(split_graph, kind)
     shown = torch.cat([view.fit.y, view.predict.y])
     assert not torch.isin(torch.tensor([3.0, 4.0]), shown).any()
@@ -29,7 +29,7 @@ def test_no_view_shows_a_test_target(split_graph: Data, kind: str) -> None:
     assert split_graph.y.tolist() == [1.0, 2.0, 3.0, 4.0]  # the graph itself is untouched
 
 
-def test_what_each_view_sees(split_graph: Data) -> None:
+def test_make_view_visible_nodes_per_kind(split_graph: Data) -> None:
     whole = split_graph.edge_index.tolist()
     view = make_view(split_graph)
     assert view.fit.edge_index.tolist() == view.predict.edge_index.tolist() == whole
@@ -46,7 +46,7 @@ def test_what_each_view_sees(split_graph: Data) -> None:
     assert list(view.predict.node_id) == ["c", "d"]
 
 
-def test_validation_nodes_are_given(split_graph: Data) -> None:
+def test_make_view_validation_nodes_are_given(split_graph: Data) -> None:
     split_graph.train_mask = torch.tensor([True, False, False, False])
     split_graph.val_mask = torch.tensor([False, True, False, False])
     view = make_view(split_graph, "inductive")
@@ -54,14 +54,14 @@ def test_validation_nodes_are_given(split_graph: Data) -> None:
     assert view.fit.val_mask.tolist() == [False, True]
 
 
-def test_unlabelled_test_nodes_are_not_judged(split_graph: Data) -> None:
+def test_make_view_unlabelled_test_nodes_left_out(split_graph: Data) -> None:
     split_graph.y[3] = float("nan")
     view = make_view(split_graph)
     assert view.y_test.tolist() == [3.0]
     assert view.test_mask.tolist() == [False, False, True, False]
 
 
-def test_sparse_features_stay_sparse(split_graph: Data) -> None:
+def test_induced_subgraph_sparse_features_stay_sparse(split_graph: Data) -> None:
     dense = split_graph.x[2:]
     split_graph.x = split_graph.x.to_sparse_csr()
     x = make_view(split_graph, "isolated").predict.x
@@ -69,7 +69,7 @@ def test_sparse_features_stay_sparse(split_graph: Data) -> None:
     assert torch.equal(x.to_dense(), dense)
 
 
-def test_a_subgraph_carries_every_node_column(split_graph: Data) -> None:
+def test_induced_subgraph_keeps_node_columns(split_graph: Data) -> None:
     split_graph.node_weight = torch.tensor([1.0, 2.0, 3.0, 4.0])
     split_graph.num_nodes = 4
     split_graph.pos = torch.arange(8.0).reshape(4, 2)
@@ -81,7 +81,7 @@ def test_a_subgraph_carries_every_node_column(split_graph: Data) -> None:
     assert part.test_mask.tolist() == [False, True]
 
 
-def test_views_need_a_split_with_labels(path_graph: Data) -> None:
+def test_make_view_without_split_raises(path_graph: Data) -> None:
     with pytest.raises(SplitError, match=r"split_nodes\(...\)"):
         make_view(path_graph)
     overlapping = Data(**path_graph.to_dict())
@@ -94,6 +94,6 @@ def test_views_need_a_split_with_labels(path_graph: Data) -> None:
         make_view(path_graph)
 
 
-def test_an_unknown_view(split_graph: Data) -> None:
+def test_make_view_unknown_kind_raises(split_graph: Data) -> None:
     with pytest.raises(UnknownNameError, match="did you mean inductive"):
         make_view(split_graph, "inductiv")

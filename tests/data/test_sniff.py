@@ -20,7 +20,7 @@ def edges(tmp_path: Path) -> Path:
     return file
 
 
-def test_decimal_commas_are_seen_in_each_file_by_itself(tmp_path: Path, edges: Path) -> None:
+def test_sniff_decimal_comma_per_file(tmp_path: Path, edges: Path) -> None:
     nodes = tmp_path / "nodes.csv"
     nodes.write_text("id;height;t\na;1,5;2\nb;2,25;\nc;10,0;3,5\n")
     data = read_graph(nodes, edges, target="t", edge_weight="km")
@@ -31,7 +31,7 @@ def test_decimal_commas_are_seen_in_each_file_by_itself(tmp_path: Path, edges: P
     assert asked.edge_weight.tolist() == data.edge_weight.tolist()
 
 
-def test_quoted_decimal_commas_are_read_where_they_are_asked_for(tmp_path: Path) -> None:
+def test_sniff_quoted_decimal_comma_if_requested(tmp_path: Path) -> None:
     nodes = tmp_path / "nodes.csv"
     nodes.write_text('id,height,t\na,"1,5",2\nb,"2,25",3\n')
     with pytest.raises(GraphError, match=r"a decimal comma.*decimal=',' \(--decimal ,\)"):
@@ -40,9 +40,7 @@ def test_quoted_decimal_commas_are_read_where_they_are_asked_for(tmp_path: Path)
 
 
 @pytest.mark.parametrize("cells", [("1,234", "2,500"), ("1.234", "1,5")])
-def test_commas_that_may_be_thousands_are_not_guessed(
-    tmp_path: Path, cells: tuple[str, str]
-) -> None:
+def test_sniff_ambiguous_commas_raise(tmp_path: Path, cells: tuple[str, str]) -> None:
     nodes = tmp_path / "nodes.csv"
     nodes.write_text(f"id;size;t\na;{cells[0]};2\nb;{cells[1]};3\n")
     assert sniff(nodes, encoding="utf-8", decimal="auto", thousands=None).decimal == "."
@@ -50,7 +48,7 @@ def test_commas_that_may_be_thousands_are_not_guessed(
         read_graph(nodes, None, target="t")
 
 
-def test_thousands_are_read_where_they_are_asked_for(tmp_path: Path) -> None:
+def test_sniff_thousands_if_requested(tmp_path: Path) -> None:
     nodes = tmp_path / "nodes.csv"
     nodes.write_text('id,size,t\na,"1,234",2\nb,"1,234,567.5",3\nc,12,4\n')
     with pytest.raises(GraphError, match=r"\(--decimal ,\) or thousands=',' \(--thousands ,\)"):
@@ -62,7 +60,7 @@ def test_thousands_are_read_where_they_are_asked_for(tmp_path: Path) -> None:
     assert data.x.flatten().tolist() == [1234.5, 12.25]
 
 
-def test_a_decimal_comma_is_not_read_as_thousands(tmp_path: Path) -> None:
+def test_sniff_decimal_comma_not_thousands(tmp_path: Path) -> None:
     nodes = tmp_path / "nodes.csv"
     nodes.write_text('id,size,t\na,"1,5",2\nb,"1,234",3\n')
     with pytest.raises(GraphError, match="expected numbers, got '1,5'"):
@@ -75,7 +73,7 @@ def test_a_decimal_comma_is_not_read_as_thousands(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-8-sig"])
 @pytest.mark.parametrize("packed", [False, True])
-def test_byte_order_marks_name_the_encoding(tmp_path: Path, encoding: str, packed: bool) -> None:
+def test_sniff_byte_order_mark_sets_encoding(tmp_path: Path, encoding: str, packed: bool) -> None:
     text = "id\tname\tt\nä\tone\t1\nö\ttwo\t2\n".encode(encoding)
     nodes = tmp_path / ("nodes.tsv.gz" if packed else "nodes.tsv")
     nodes.write_bytes(gzip.compress(text) if packed else text)
@@ -99,22 +97,20 @@ def test_byte_order_marks_name_the_encoding(tmp_path: Path, encoding: str, packe
         (b"\nStations in 2024\n\nid;size;t\na;1;2\n", "it looks like a title"),
     ],
 )
-def test_files_that_are_no_tables_of_text_say_what_they_are(
-    tmp_path: Path, content: bytes, message: str
-) -> None:
+def test_sniff_other_file_types_raise(tmp_path: Path, content: bytes, message: str) -> None:
     file = tmp_path / "nodes.csv"
     file.write_bytes(content)
     with pytest.raises(ReadError, match=f"nodes.csv: .*{message}"):
         read_graph(file, None, target="t")
 
 
-def test_json_by_its_ending_is_refused_with_advice(tmp_path: Path) -> None:
+def test_open_table_json_suffix_raises(tmp_path: Path) -> None:
     (tmp_path / "nodes.json").write_text("{}")
     with pytest.raises(ReadError, match=r"got .json; save it as CSV or Parquet"):
         read_graph(tmp_path / "nodes.json", None, target="t")
 
 
-def test_codes_with_leading_zeros_read_as_numbers_are_reported(tmp_path: Path) -> None:
+def test_from_frames_leading_zeros_warn(tmp_path: Path) -> None:
     nodes = tmp_path / "nodes.csv"
     nodes.write_text("id,area,size,t\na,01001,10,2\nb,36061,20,3\nc,06037,5,4\n")
     with pytest.warns(
@@ -128,14 +124,14 @@ def test_codes_with_leading_zeros_read_as_numbers_are_reported(tmp_path: Path) -
     assert "area=01001" in data.feature_names
 
 
-def test_a_cell_longer_than_the_csv_module_reads_is_no_obstacle(tmp_path: Path) -> None:
+def test_sniff_very_long_cell_read(tmp_path: Path) -> None:
     nodes = tmp_path / "n.csv"
     nodes.write_text(f"id,v,t,note\n1,1.5,1,{'x' * 200_000}\n2,2.5,2,y\n3,0.5,3,z\n")
     data = read_graph(nodes, None, target="t", ignore=["note"])
     assert data.x.flatten().tolist() == [1.5, 2.5, 0.5]
 
 
-def test_very_many_columns_are_named_in_no_time(tmp_path: Path) -> None:
+def test_sniff_many_columns_fast(tmp_path: Path) -> None:
     names = [f"column{i}" for i in range(40_000)]
     (tmp_path / "wide.csv").write_text(",".join(names) + "\n" + ",".join(["1"] * 40_000) + "\n")
     started = time.process_time()

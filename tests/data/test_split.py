@@ -28,7 +28,7 @@ def graph_of(graph: nx.Graph, unlabelled: int = 0) -> Data:
     by=st.sampled_from(["random", "degree", "community"]),
     seed=st.integers(0, 1000),
 )
-def test_parts_are_exact_disjoint_and_labelled(
+def test_split_nodes_exact_disjoint_and_labelled(
     nodes: int, test: float, validation: float, by: str, seed: int
 ) -> None:
     data = graph_of(nx.cycle_graph(nodes), unlabelled=5)
@@ -40,24 +40,24 @@ def test_parts_are_exact_disjoint_and_labelled(
     assert torch.equal(got.test_mask, again.test_mask)
 
 
-def test_another_seed_is_another_random_split() -> None:
+def test_split_nodes_other_seed_differs() -> None:
     data = graph_of(nx.cycle_graph(100))
     assert not torch.equal(split_nodes(data, seed=0).test_mask, split_nodes(data, seed=1).test_mask)
 
 
-def test_degree_takes_the_hubs() -> None:
+def test_split_nodes_by_degree_takes_highest() -> None:
     data = graph_of(nx.star_graph(9))  # node 0 has nine neighbours
     got = split_nodes(data, test=0.1, by="degree")
     assert got.test_mask.nonzero().flatten().tolist() == [0]
 
 
-def test_ties_in_degree_fall_by_seed() -> None:
+def test_split_nodes_by_degree_ties_depend_on_seed() -> None:
     data = graph_of(nx.cycle_graph(50))
     masks = {tuple(split_nodes(data, by="degree", seed=s).test_mask.tolist()) for s in range(3)}
     assert len(masks) == 3
 
 
-def test_communities_go_as_a_whole() -> None:
+def test_split_nodes_by_community_keeps_communities_whole() -> None:
     data = graph_of(nx.connected_caveman_graph(5, 10))
     for seed in range(5):
         chosen = split_nodes(data, test=0.4, by="community", seed=seed).test_mask.numpy()
@@ -74,12 +74,12 @@ def test_communities_go_as_a_whole() -> None:
         ({"test": 0.2}, r"got 3, which gives 0 test, 0 validation and 3 train nodes; label more"),
     ],
 )
-def test_impossible_splits(options: dict[str, float], message: str) -> None:
+def test_split_nodes_invalid_shares_raise(options: dict[str, float], message: str) -> None:
     with pytest.raises(SplitError, match=message):
         split_nodes(graph_of(nx.path_graph(5), unlabelled=2), **options)  # type: ignore[arg-type]
 
 
-def test_the_graph_is_checked_first() -> None:
+def test_split_nodes_invalid_graph_raises() -> None:
     data = graph_of(nx.path_graph(20))
     data.y = data.y.unsqueeze(1)  # as PyG users often have it
     assert int(split_nodes(data).test_mask.sum()) == 4
@@ -88,6 +88,6 @@ def test_the_graph_is_checked_first() -> None:
         split_nodes(data)
 
 
-def test_an_unknown_kind_of_split() -> None:
+def test_split_nodes_unknown_kind_raises() -> None:
     with pytest.raises(UnknownNameError, match="unknown split 'degre': did you mean degree"):
         split_nodes(graph_of(nx.path_graph(9)), by="degre")

@@ -40,7 +40,7 @@ def graphs(draw: st.DrawFn) -> tuple[Data, nx.Graph]:
 
 
 @given(graphs(), st.data())
-def test_it_agrees_with_networkx(pair: tuple[Data, nx.Graph], draws: st.DataObject) -> None:
+def test_structure_equals_networkx(pair: tuple[Data, nx.Graph], draws: st.DataObject) -> None:
     data, known = pair
     assert list(degrees(data)) == [known.degree(i) for i in range(len(known))]
     parts = {frozenset(np.flatnonzero(components(data) == i)) for i in set(components(data))}
@@ -59,7 +59,7 @@ def test_it_agrees_with_networkx(pair: tuple[Data, nx.Graph], draws: st.DataObje
     assert not counted.directed
 
 
-def test_communities_are_cliques_and_the_same_every_time() -> None:
+def test_communities_of_cliques_found_and_repeatable() -> None:
     cliques = [range(6), range(6, 14)]
     pairs = [(a, b) for clique in cliques for a in clique for b in clique if a < b]
     data = graph_of([*pairs, (0, 6)], 14)
@@ -79,14 +79,14 @@ def test_communities_of_a_large_graph_keep_planted_groups(monkeypatch: pytest.Mo
     assert adjusted_rand_score(np.arange(600) // 30, label) > 0.9
 
 
-def test_the_gap_to_known_neighbours_by_hand() -> None:
+def test_neighbour_gap_hand_computed() -> None:
     data = graph_of([(0, 1), (0, 2), (2, 3)], 5)
     known = np.array([np.nan, 4.0, 8.0, np.nan, np.nan])
     gap = neighbour_gap(data, np.array([5.0, 0.0, 0.0, 9.0, 1.0]), known)
     np.testing.assert_array_equal(gap, [2.0, np.nan, np.nan, 1.0, np.nan])
 
 
-def test_a_directed_graph_is_called_one() -> None:
+def test_summarize_graph_directed_reported() -> None:
     counted = summarize_graph(graph_of([(0, 1), (1, 0), (1, 2)], 4, directed=True))
     assert counted.directed
     assert (counted.edges, counted.isolated, counted.components) == (3, 1, 2)

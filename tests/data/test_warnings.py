@@ -48,11 +48,11 @@ def told(data: Data) -> list[str]:
     return data_warnings(data, ~data.y.isnan())
 
 
-def test_nothing_to_say_of_a_usual_graph() -> None:
+def test_data_warnings_usual_graph_none() -> None:
     assert told(two_rings()) == []
 
 
-def test_nodes_without_edges_are_counted() -> None:
+def test_data_warnings_isolated_nodes_counted() -> None:
     data = two_rings(alone=5)
     data.y[61:63] = NAN  # with every tenth of 65: 7 + 2 are to be predicted, 3 of them alone
     (sentence,) = told(data)
@@ -62,7 +62,7 @@ def test_nodes_without_edges_are_counted() -> None:
     assert told(data) == []
 
 
-def test_an_edge_either_way_is_an_edge() -> None:
+def test_isolation_warnings_either_direction_counts() -> None:
     one_way = two_rings()
     one_way.edge_index = one_way.edge_index[:, one_way.edge_index[1] == 1]
     nodes = torch.arange(60).numpy()
@@ -72,13 +72,13 @@ def test_an_edge_either_way_is_an_edge() -> None:
     assert isolation_warnings(one_way, nodes < 0) == []  # nobody asked
 
 
-def test_few_of_many_are_no_reason() -> None:
+def test_data_warnings_few_isolated_nodes_none() -> None:
     data = two_rings(nodes=4000, alone=1)
     data.y[-1] = NAN
     assert told(data) == []  # one of 401
 
 
-def test_parts_without_a_target() -> None:
+def test_data_warnings_component_without_target_reported() -> None:
     data = two_rings()
     data.y[30:] = NAN
     (sentence,) = told(data)
@@ -88,14 +88,14 @@ def test_parts_without_a_target() -> None:
     assert told(data) == []
 
 
-def test_parts_are_not_looked_for_in_large_graphs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_warnings_large_graph_skips_components(monkeypatch: pytest.MonkeyPatch) -> None:
     data = two_rings()
     data.y[30:] = NAN
     monkeypatch.setattr(room, "MOST_EDGES", data.edge_index.shape[1] - 1)
     assert told(data) == []
 
 
-def test_a_graph_without_edges_is_told_so_once() -> None:
+def test_data_warnings_no_edges_one_sentence() -> None:
     data = two_rings(edge_index=torch.empty((2, 0), dtype=torch.long))
     (sentence,) = told(data)
     assert sentence.startswith(
@@ -103,7 +103,7 @@ def test_a_graph_without_edges_is_told_so_once() -> None:
     )
 
 
-def test_two_classes_and_row_numbers() -> None:
+def test_data_warnings_classes_and_row_numbers_reported() -> None:
     classes = two_rings(y=(torch.arange(60) % 2).double())
     (sentence,) = told(classes)
     assert sentence.startswith("the 60 given targets are all 0 or 1: they look like two classes")
@@ -115,7 +115,7 @@ def test_two_classes_and_row_numbers() -> None:
     assert told(two_rings(y=torch.arange(60) / 7)) == []
 
 
-def test_few_labels_are_not_judged() -> None:
+def test_data_warnings_few_labels_none() -> None:
     y = torch.full((60,), NAN)
     y[:10] = torch.arange(10) % 2
     y[30:35] = 1
@@ -131,7 +131,7 @@ def quiet(what: Callable[[], object]) -> list[str]:
 
 
 @pytest.mark.parametrize("name", ["qpignn", "sqr", "cfgnn", "conformal:qpignn"])
-def test_a_fit_tells_once_whatever_is_inside_it(name: str) -> None:
+def test_fit_warns_once(name: str) -> None:
     data = two_rings(nodes=80, alone=10)
     data.y[-10:] = NAN
     more = {"correction_epochs": 2} if name == "cfgnn" else {}
@@ -141,7 +141,7 @@ def test_a_fit_tells_once_whatever_is_inside_it(name: str) -> None:
     assert quiet(lambda: method.predict_interval(data)) == []
 
 
-def test_predictions_that_are_mostly_cut_are_told() -> None:
+def test_predict_interval_mostly_clipped_warns() -> None:
     data = two_rings()
     method = QpiGNN(epochs=60, y_min=-3, y_max=3).fit(data)
     assert quiet(lambda: method.predict_interval(data)) == []
@@ -179,18 +179,20 @@ def table(*pairs: str, **more: list[float]) -> tuple[pd.DataFrame, pd.DataFrame]
         (["ab", "cc", "cc"], {"directed": True}, "2 self-loops left out;"),
     ],
 )
-def test_loops_and_repetitions(pairs: list[str], options: dict[str, Any], message: str) -> None:
+def test_from_frames_loops_and_repeated_edges_warn(
+    pairs: list[str], options: dict[str, Any], message: str
+) -> None:
     said = quiet(lambda: from_frames(*table(*pairs), target="t", **options))
     assert [message in sentence for sentence in said] == ([] if message is None else [True])
 
 
-def test_weights_of_repeated_edges_are_told_to_be_averaged() -> None:
+def test_from_frames_repeated_weighted_edges_warn_of_average() -> None:
     nodes, edges = table("ab", "ab", km=[1.0, 3.0])
     (sentence,) = quiet(lambda: from_frames(nodes, edges, target="t", edge_weight="km"))
     assert "1 repeated edge merged, weights averaged" in sentence
 
 
-def test_a_conversion_tells_too(tmp_path: Path) -> None:
+def test_convert_loops_and_repeated_edges_warn(tmp_path: Path) -> None:
     nodes, edges = table("ab", "ab", "ba", "cc")
     nodes.to_csv(tmp_path / "n.csv", index=False)
     edges.to_csv(tmp_path / "e.csv", index=False)
@@ -201,13 +203,13 @@ def test_a_conversion_tells_too(tmp_path: Path) -> None:
     assert "1 self-loop left out and 1 repeated edge merged;" in sentence
 
 
-def test_parallel_edges_of_networkx() -> None:
+def test_from_networkx_parallel_edges_warn() -> None:
     graph = nx.MultiGraph([(0, 1), (0, 1), (1, 2)])
     nx.set_node_attributes(graph, {i: {"v": i, "t": i / 2} for i in range(3)})
     assert len(quiet(lambda: from_networkx(graph, target="t"))) == 1
 
 
-def test_the_example_is_nothing_to_worry_about() -> None:
+def test_data_warnings_example_tables_none() -> None:
     stations, roads = example_tables(nodes=200)
     data = from_frames(stations, roads, target="pollution")
     assert quiet(lambda: QpiGNN(epochs=1, members=5).fit(data)) == []
@@ -226,7 +228,7 @@ NORMAL = np.random.default_rng(0).normal(20, 5, size=60)
 
 
 @pytest.mark.parametrize("number", [-9.0, -99.0, -999.0, 9999.0, 99999.0])
-def test_doubts_sentinels_for_missing_values_are_named(number: float) -> None:
+def test_data_warnings_sentinel_features_reported(number: float) -> None:
     wet = NORMAL.copy()
     wet[[3, 40]] = number
     if number == -9:
@@ -236,7 +238,7 @@ def test_doubts_sentinels_for_missing_values_are_named(number: float) -> None:
     assert sentence.startswith(f"feature column 'wet' is {number:g} on 2 nodes and far from that")
 
 
-def test_doubts_sentinels_among_targets_are_named() -> None:
+def test_data_warnings_sentinel_targets_reported() -> None:
     y = torch.from_numpy(NORMAL.copy())
     y[5] = -999
     (sentence,) = told(two_rings(y=y))
@@ -252,18 +254,18 @@ def test_doubts_sentinels_among_targets_are_named() -> None:
         np.r_[np.full(59, 1.0), -999.0],  # one other number: two values are not a scale
     ],
 )
-def test_doubts_ordinary_numbers_are_no_sentinels(values: Any) -> None:
+def test_data_warnings_ordinary_numbers_none(values: Any) -> None:
     assert told(measured(v=values, w=NORMAL)) == []
 
 
-def test_doubts_a_single_target_far_from_all_others_is_named() -> None:
+def test_data_warnings_far_target_reported() -> None:
     y = torch.from_numpy(NORMAL.copy())
     y[7] = 1e12
     (sentence,) = told(two_rings(y=y, node_id=[f"s{i}" for i in range(60)]))
     assert sentence.startswith("the target 1e+12 of node 's7' is over 1,000 times as far from")
 
 
-def test_doubts_heavy_tails_are_no_typing_errors() -> None:
+def test_data_warnings_heavy_tails_none() -> None:
     rng = np.random.default_rng(0)
     found = 0
     for _ in range(200):
@@ -272,7 +274,7 @@ def test_doubts_heavy_tails_are_no_typing_errors() -> None:
 
 
 @pytest.mark.parametrize("name", ["zip", "ZIP Code", "area_code", "FIPS", "naics-2017"])
-def test_doubts_columns_named_as_codes_are_named(name: str) -> None:
+def test_data_warnings_code_columns_reported(name: str) -> None:
     codes = np.random.default_rng(0).integers(100, 900, size=60).astype(float)
     (sentence,) = told(measured(**{name: codes}, size=NORMAL))
     assert sentence.startswith(f"feature column {name!r}: codes are used as numbers")
@@ -287,9 +289,7 @@ def test_doubts_columns_named_as_codes_are_named(name: str) -> None:
     ],
     ids=["unlabelled", "independent", "few"],
 )
-def test_doubts_blanks_that_coincide_with_missing_targets_are_named(
-    blank: range, expected: list[str]
-) -> None:
+def test_data_warnings_informative_blanks_reported(blank: range, expected: list[str]) -> None:
     draw = np.random.default_rng(0)
     nodes = pd.DataFrame({"id": range(100), "z": draw.random(100), "t": draw.random(100)})
     nodes.loc[list(blank), "z"] = np.nan
@@ -300,7 +300,7 @@ def test_doubts_blanks_that_coincide_with_missing_targets_are_named(
     assert [text[: len(start)] for text, start in zip(found, expected, strict=True)] == expected
 
 
-def test_doubts_amounts_and_indicators_are_no_codes() -> None:
+def test_data_warnings_amounts_and_indicators_none() -> None:
     whole = np.arange(60.0)
     assert told(measured(encoder=whole, zipper=whole % 7, barcode_rate=NORMAL)) == []
     assert told(measured(zip=NORMAL)) == []  # not whole numbers

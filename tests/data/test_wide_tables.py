@@ -45,7 +45,7 @@ def fitted(data: Data) -> QpiGNN:
     return QpiGNN(epochs=5, hidden=4, members=5, seed=0).fit(data)
 
 
-def test_mostly_zeros_are_stored_sparse_and_give_the_result_of_dense_ones(tables: Tables) -> None:
+def test_from_frames_mostly_zeros_csr_equals_dense_result(tables: Tables) -> None:
     data = split_nodes(from_frames(*tables, target="views"))
     assert is_sparse(data.x)
     expected = tables[0].set_index("id")["word_7"].to_numpy()
@@ -57,7 +57,7 @@ def test_mostly_zeros_are_stored_sparse_and_give_the_result_of_dense_ones(tables
     assert np.array_equal(sparse_said.upper, dense_said.upper)
 
 
-def test_narrow_or_full_tables_stay_dense(tables: Tables) -> None:
+def test_from_frames_narrow_or_full_table_dense(tables: Tables) -> None:
     pages, links = tables
     few = pages[["id", "views", *(f"word_{i}" for i in range(40))]]
     assert not is_sparse(from_frames(few, links, target="views").x)
@@ -67,7 +67,7 @@ def test_narrow_or_full_tables_stay_dense(tables: Tables) -> None:
     assert not is_sparse(from_frames(full, links, target="views").x)
 
 
-def test_new_nodes_join_a_sparse_graph(tables: Tables) -> None:
+def test_join_frames_sparse_graph(tables: Tables) -> None:
     pages, links = tables
     old, new = pages.iloc[:50], pages.iloc[50:].drop(columns="views")
     inside = links["from"].isin(old["id"]) & links["to"].isin(old["id"])
@@ -79,7 +79,7 @@ def test_new_nodes_join_a_sparse_graph(tables: Tables) -> None:
     assert len(fitted(data).predict_interval(joined)) == NODES
 
 
-def test_a_report_of_a_sparse_graph_has_the_tables_columns(tables: Tables, tmp_path: Path) -> None:
+def test_report_sparse_graph_has_table_columns(tables: Tables, tmp_path: Path) -> None:
     data = split_nodes(from_frames(*tables, target="views"))
     write_report(fitted(data), data, tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
@@ -87,7 +87,7 @@ def test_a_report_of_a_sparse_graph_has_the_tables_columns(tables: Tables, tmp_p
         assert re.search(rf'"name": ?"{name}"', page)
 
 
-def test_the_command_line_says_that_features_are_sparse(
+def test_cli_fit_reports_sparse_features(
     qpignn: Callable[..., Any], tables: Tables, tmp_path: Path
 ) -> None:
     for name, table in zip(("nodes", "edges"), tables, strict=True):
@@ -127,7 +127,7 @@ def wide(columns: int) -> pd.DataFrame:
     ],
     ids=["header", "features", "ignore"],
 )
-def test_wide_tables_time_is_linear_in_columns(
+def test_from_frames_time_linear_in_columns(
     tmp_path: Path, read: Callable[[pd.DataFrame, Path], object]
 ) -> None:
     """Four times as many columns: about 4 times the work, 16 times where pairs are looked at."""

@@ -120,5 +120,8 @@ def test_a_line_without_end_is_no_header(tmp_path: Path) -> None:
     with gzip.open(path, "wb", compresslevel=9) as file:
         for _ in range(300):
             file.write(b"a" * 2**20)
-    with within(megabytes=200), pytest.raises(ReadError, match="a header line, got one of over 16,777,216 characters"):
+    with (
+        within(megabytes=200),
+        pytest.raises(ReadError, match="a header line, got one of over 16,777,216 characters"),
+    ):
         read_graph(path, None, target=None)
