@@ -8,6 +8,7 @@ the library hand a protocol's name over to :func:`find_protocol` and never look 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from qpignn.errors import check_choice
@@ -16,6 +17,7 @@ from qpignn.runtime.entry_points import installed, load_installed
 from qpignn.runtime.plugins import load_object
 
 if TYPE_CHECKING:
+    from torch import Tensor
     from torch_geometric.data import Data
 
     from qpignn.data.settings import View
@@ -76,16 +78,17 @@ class ExperimentProtocol(ABC):
             dataset: which of its data sets: the one to predict on or the one to fit on.
         """
 
-    def initialize(  # noqa: B027  (a hook that most protocols leave empty)
+    def initial_weights(
         self, cell: Cell, method: IntervalMethod, view: View
-    ) -> None:
-        """Prepare the next fit of a method, for instance its initial weights; by default nothing.
+    ) -> Mapping[str, Tensor] | None:
+        """Return the weights that a fit starts from; by default None, random weights.
 
         Args:
             cell: the cell.
             method: the unfitted method.
             view: what it is fitted on and what it predicts.
         """
+        return None
 
     def method_classes(self) -> tuple[type[IntervalMethod], ...]:
         """Return classes of its own that saved models may be of."""

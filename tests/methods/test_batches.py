@@ -18,10 +18,10 @@ from qpignn.runtime import distributed
 
 
 @given(st.integers(16, 500), st.integers(16, 500), st.integers(0, 9), st.integers(0, 3))
-def test_an_epoch_deals_every_node_once_in_equal_batches(
+def test_batch_positions_hold_every_unit_once_in_equal_batches(
     nodes: int, size: int, seed: int, epoch: int
 ) -> None:
-    parts = [*batches.deal(nodes, size, seed, epoch)]
+    parts = [*batches.batch_positions(nodes, size, seed, epoch)]
     assert sorted(torch.cat(parts).tolist()) == [*range(nodes)]
     assert max(map(len, parts)) <= size
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
@@ -29,12 +29,14 @@ def test_an_epoch_deals_every_node_once_in_equal_batches(
 
 @pytest.mark.parametrize("several", [2, 3])
 def test_ranks_divide_the_batches_of_one(several: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = [{*part.tolist()} for part in batches.deal(100, 40, seed=1, epoch=2)]
+    alone = [{*part.tolist()} for part in batches.batch_positions(100, 40, seed=1, epoch=2)]
     monkeypatch.setattr(distributed, "world_size", lambda: several)
     shares = []
     for rank in range(several):
         monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
-        shares.append([{*part.tolist()} for part in batches.deal(100, 40, seed=1, epoch=2)])
+        shares.append(
+            [{*part.tolist()} for part in batches.batch_positions(100, 40, seed=1, epoch=2)]
+        )
     for whole, parts in zip(alone, zip(*shares, strict=True), strict=True):
         assert set.union(*parts) == whole
         assert sum(map(len, parts)) == len(whole)

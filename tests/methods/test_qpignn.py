@@ -399,7 +399,7 @@ def test_the_published_variant() -> None:
         {"y_min": 1.0, "y_max": 1.0},
         {"y_min": "a"},
         {"target_transform": "log1p", "scaling": "range"},
-        {"members": 7},
+        {"members": 0},
         {"members": "x"},
         {"lambda_width": True},
         {"lambda_width": np.array([0.1, 0.2])},

@@ -110,10 +110,11 @@ class Cell:
         protocol = find_protocol(self.protocol)
         method = protocol.make_method(self.method, **settings)
         view = self._view(protocol)
-        protocol.initialize(self, method, view)
+        weights = protocol.initial_weights(self, method, view)
         with PeakMemory() as memory:
             started = time.perf_counter()
-            method.fit(view.fit, on_interrupt="raise")  # a partial fit is no result
+            # a partial fit is no result
+            method.fit(view.fit, on_interrupt="raise", initial_weights=weights)
             seconds = time.perf_counter() - started
         intervals = method.predict_interval(view.predict, view.test_mask)
         known = view.fit.y[~view.fit.y.isnan()]

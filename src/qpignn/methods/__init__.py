@@ -1,1 +1,8 @@
-"""Methods: a graph in, intervals out. Each file states only what differs."""
+"""Methods: a graph in, intervals out. Each file contains only what differs.
+
+The public names are listed in ``__init__.pyi`` and imported when first used.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -253,8 +253,12 @@ class Conformal(IntervalMethod):
         upper = np.maximum.reduce([high for _, high in columns])
         prediction = np.clip(intervals.prediction, lower, upper)
         cut = self.method_.limits_.cut
-        parts = [cut(torch.from_numpy(part)) for part in (prediction, lower, upper)]
-        return Bounds(*parts, epistemic=None, side=intervals.side)
+        return Bounds(
+            cut(torch.from_numpy(prediction)),
+            cut(torch.from_numpy(lower)),
+            cut(torch.from_numpy(upper)),
+            side=intervals.side,
+        )
 
     def _state(self) -> dict[str, Tensor]:
         content = {"groups": self.group_state_, "widenings": list(self.widenings_.items())}

@@ -20,7 +20,7 @@ def test_every_interval_is_compared_with_every_target() -> None:
     raw = torch.randn(2, 1, 40, generator=draw, dtype=torch.float64).requires_grad_()
     method = make_published("rqr", {})
     assert isinstance(method, PublishedRQR)
-    loss = method._loss(raw, y, None).loss
+    loss = method.compute_loss(raw, y, None)
     lower, upper = raw[0, 0].unsqueeze(1), raw[1, 0].unsqueeze(1)  # (N, 1) against (N)
     inside = ((lower <= y) & (y <= upper)).double()
     product = (y - lower) * (y - upper)

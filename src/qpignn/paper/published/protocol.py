@@ -70,15 +70,17 @@ class Published(ExperimentProtocol):
         )
         return replace(view, fit=damage(view.fit, cell.damage, seed=cell.seed))
 
-    def initialize(self, cell: Cell, method: IntervalMethod, view: View) -> None:
-        """Let the fit begin at the initial weights of the cell's run.
+    def initial_weights(
+        self, cell: Cell, method: IntervalMethod, view: View
+    ) -> Mapping[str, Tensor] | None:
+        """Return the initial weights of the cell's run.
 
         Only QpiGNN's start is imitated bit for bit; the baselines draw their own from the seed.
         """
-        if isinstance(method, QpiGNN):
-            _, stream = published_view(cell.source or cell.dataset)
-            columns = view.fit.x.shape[1]
-            method.start_from(initial_weights(stream, cell.seed, columns, method.hidden))
+        if not isinstance(method, QpiGNN):
+            return None
+        _, stream = published_view(cell.source or cell.dataset)
+        return initial_weights(stream, cell.seed, view.fit.x.shape[1], method.hidden)
 
 
 PUBLISHED = Published()

@@ -19,7 +19,7 @@ def initial_weights(
         hidden: size of the hidden vectors.
 
     Returns:
-        Weights by name, for :meth:`qpignn.methods.net.NetMethod.start_from`.
+        Weights by name, for ``fit(initial_weights=...)``.
     """
     with torch.random.fork_rng(devices=[]):
         torch.set_rng_state(stream.get_state())
