@@ -17,9 +17,9 @@ from itertools import count
 
 import torch
 from torch import Tensor, nn
-from torch_geometric.nn import SAGEConv
+from torch_geometric.nn import GCNConv, GINConv, SAGEConv
 
-from qpignn.encoders.inputs import prepare
+from qpignn.encoders.catalog import encoder_class
 from qpignn.methods.net_training import batch_steps, measure
 from qpignn.methods.qpignn import QpiGNN
 from qpignn.methods.training_set import Batch, TrainingSet
@@ -59,12 +59,21 @@ def make_epoch(variant: str, shape: Shape) -> Epoch:
     )
 
 
+def gin_layer(inputs: int, outputs: int) -> GINConv:
+    maps = nn.Linear(inputs, outputs), nn.ReLU(), nn.Linear(outputs, outputs)
+    return GINConv(nn.Sequential(*maps))
+
+
+LAYERS = {"sage": SAGEConv, "gcn": GCNConv, "gin": gin_layer}
+
+
 class Plain(nn.Module):
     """What one writes with PyG's own layers."""
 
-    def __init__(self, features: int) -> None:
+    def __init__(self, features: int, encoder: str = "sage") -> None:
         super().__init__()
-        self.first, self.second = SAGEConv(features, WIDTH), SAGEConv(WIDTH, WIDTH)
+        layer = LAYERS[encoder]
+        self.first, self.second = layer(features, WIDTH), layer(WIDTH, WIDTH)
         self.value, self.half_width = nn.Linear(WIDTH, 1), nn.Linear(WIDTH, 1)
 
     def forward(self, x: Tensor, edges: Tensor) -> tuple[Tensor, Tensor]:
@@ -73,7 +82,7 @@ class Plain(nn.Module):
         return value, nn.functional.softplus(self.half_width(hidden)).squeeze(1)
 
 
-def plain_epoch(shape: Shape, *, csr: bool) -> Epoch:
+def plain_epoch(shape: Shape, *, csr: bool, encoder: str = "sage") -> Epoch:
     x, edges, y, carry_loss = make_graph(shape)
     x = x if shape.ones is None else x.to_dense()
     if csr:
@@ -81,7 +90,7 @@ def plain_epoch(shape: Shape, *, csr: bool) -> Epoch:
         edges = torch.sparse_coo_tensor(
             edges.flip(0), torch.ones(shape.edges), size
         ).to_sparse_csr()
-    net = Plain(shape.features)
+    net = Plain(shape.features, encoder)
     adam = torch.optim.Adam(net.parameters(), lr=LR)
     y = y[carry_loss]
 
@@ -98,12 +107,15 @@ def plain_epoch(shape: Shape, *, csr: bool) -> Epoch:
     return Epoch(run)
 
 
-def our_epoch(shape: Shape, *, nets: int = 1, batch_size: int | None = None) -> Epoch:
+def our_epoch(
+    shape: Shape, *, nets: int = 1, batch_size: int | None = None, encoder: str = "sage"
+) -> Epoch:
     x, edges, y, carry_loss = make_graph(shape)
     given = carry_loss.nonzero().flatten()
     method = QpiGNN(
         lambda_width=LAMBDA,
         members=nets,
+        encoder=encoder,
         hidden=WIDTH,
         activation="relu",
         dropout=0.0,
@@ -113,7 +125,7 @@ def our_epoch(shape: Shape, *, nets: int = 1, batch_size: int | None = None) -> 
     method.lambda_width_ = LAMBDA
     net = method._new_net(shape.features).train()
     weights = FlatWeights(net.parameters(), lr=LR, weight_decay=0.0)
-    graph = prepare(x, edges, first=None if batch_size else given)
+    graph = encoder_class(encoder).prepare(x, edges, first=None if batch_size else given)
     del x, edges
     none = torch.zeros(nets, len(given), dtype=torch.bool)
     batch = Batch(batch_size, given) if batch_size else None

@@ -289,7 +289,7 @@ def has_checkpoints(folder: Path) -> bool:
 def fit_key(method: BaseEstimator, data: Data, train_mask: Any = None) -> str:
     """Return a digest of all that decides a fit: method, settings, graph, given nodes, versions.
 
-    Weights given as ``initial_weights`` are no part of it; they are compared when a training begins.
+    ``initial_weights`` are no part of it; they are compared when a training begins.
 
     Args:
         method: with its settings.
