@@ -34,6 +34,9 @@ def without_prefixes(method: str) -> str:
     Example:
         >>> without_prefixes("conformal:ensemble:sqr")
         'sqr'
+
+    Args:
+        method: name of a method.
     """
     while method.startswith(PREFIXES):
         method = method.partition(":")[2]

@@ -50,15 +50,26 @@ class ExperimentProtocol(ABC):
         Args:
             name: its name in the catalog.
             **options: options of the data set.
+
+        Returns:
+            The graph.
         """
 
     @abstractmethod
     def declared_size(self, name: str) -> Size | None:
-        """Return the declared counts of a data set, or None where none are declared."""
+        """Return the declared counts of a data set, or None where none are declared.
+
+        Args:
+            name: name of the data set.
+        """
 
     @abstractmethod
     def count(self, data: Data) -> Size:
-        """Return the counts of a loaded graph, as :meth:`declared_size` counts."""
+        """Return the counts of a loaded graph, as :meth:`declared_size` counts.
+
+        Args:
+            data: the graph.
+        """
 
     @abstractmethod
     def make_method(self, name: str, **settings: Any) -> IntervalMethod:
@@ -67,6 +78,9 @@ class ExperimentProtocol(ABC):
         Args:
             name: its name in the catalog.
             **settings: settings that differ from this protocol's defaults.
+
+        Returns:
+            The method, not fitted.
         """
 
     @abstractmethod
@@ -76,6 +90,9 @@ class ExperimentProtocol(ABC):
         Args:
             cell: the cell.
             dataset: which of its data sets: the one to predict on or the one to fit on.
+
+        Returns:
+            What is fitted on and what is predicted.
         """
 
     def initial_weights(
@@ -117,9 +134,9 @@ def find_protocol(name: str) -> ExperimentProtocol:
         'transductive'
     """
     check_choice("protocol", name, protocol_names())
-    found: ExperimentProtocol = (
+    protocol: ExperimentProtocol = (
         load_object(PROTOCOLS[name])
         if name in PROTOCOLS
         else load_installed(GROUP, name, ExperimentProtocol)
     )
-    return found
+    return protocol

@@ -160,9 +160,9 @@ def _check_sources(
         raise SettingError(f"expected no roles of columns with --datasets, got {quoted(given)}")
 
 
-def _check_words(**words: str | None) -> None:
+def _check_words(**choices: str | None) -> None:
     """Raise for a word that its option does not know."""
-    for option, word in words.items():
+    for option, word in choices.items():
         if word is not None:
             check_choice(option, word, KNOWN[option])
 
@@ -183,7 +183,11 @@ def _show(
 
 
 def results_file(results: Path | None) -> Path:
-    """Return the results file; by default the one in the user's cache."""
+    """Return the results file; by default the one in the user's cache.
+
+    Args:
+        results: path of the file, or None for the default.
+    """
     from qpignn.io.files import cache_folder
 
     results = results or cache_folder() / "results.sqlite"
@@ -199,7 +203,21 @@ def run_shown(
     engine: str = "processes",
     fresh: bool = False,
 ) -> Outcome:
-    """Run the cells that are missing from a results file, showing how far it is."""
+    """Run the cells that are missing from a results file, showing how far it is.
+
+    Args:
+        cells: the cells.
+        results: path of the results file, or None for the default.
+        jobs: number of processes.
+        engine: ``processes`` or ``ray``.
+        fresh: run cells again that the file has.
+
+    Returns:
+        The rows of all cells, and what failed.
+
+    Raises:
+        KeyboardInterrupt: interrupted; the message tells how many rows are kept.
+    """
     import torch
 
     from qpignn.experiments.run import run_cells

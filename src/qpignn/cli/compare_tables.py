@@ -10,7 +10,12 @@ from qpignn.cli.output import print_table, say
 
 
 def print_rows(rows: list[dict[str, Any]], protocol: str) -> None:
-    """Print mean and deviation over seeds of every data set, method and level."""
+    """Print mean and deviation over seeds of every data set, method and level.
+
+    Args:
+        rows: results.
+        protocol: name of the protocol they were made under.
+    """
     from qpignn.reports.tables import over_seeds
 
     table = over_seeds(rows)
@@ -35,7 +40,14 @@ def print_rows(rows: list[dict[str, Any]], protocol: str) -> None:
 
 
 def ranked(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Rows, places and counts of first places, as one document."""
+    """Rows, places and counts of first places, as one document.
+
+    Args:
+        rows: results.
+
+    Returns:
+        A dictionary with ``rows``, ``ranks`` and ``first_places``.
+    """
     from qpignn.reports.tables import first_places, ranking
 
     ranks = ranking(rows)
@@ -45,7 +57,11 @@ def ranked(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def print_ranks(rows: list[dict[str, Any]]) -> None:
-    """Print the methods' places on each data set, and how often each is first."""
+    """Print the methods' places on each data set, and how often each is first.
+
+    Args:
+        rows: results.
+    """
     from qpignn.reports.tables import first_places, ranking
 
     ranks = ranking(rows)
@@ -94,7 +110,14 @@ def _seeds(table: Any) -> str:
 
 
 def print_against(rows: list[dict[str, Any]], path: Path, model: str, *, quiet: bool) -> None:
-    """Print our figures beside a publication's; ``quiet`` prints the summary only."""
+    """Print our figures beside a publication's; ``quiet`` prints the summary only.
+
+    Args:
+        rows: results of one method.
+        path: CSV file of the publication's figures.
+        model: which of its models.
+        quiet: whether to leave out the table.
+    """
     from qpignn.paper.reference_figures import compare_with_figures
 
     table = compare_with_figures(rows, path, model)
@@ -121,13 +144,17 @@ def print_against(rows: list[dict[str, Any]], path: Path, model: str, *, quiet: 
 
 
 def tell_exploded(rows: list[dict[str, Any]]) -> None:
-    """Name the seeds whose intervals are absurdly wide, since they rule the means."""
+    """Name the seeds whose intervals are absurdly wide, since they rule the means.
+
+    Args:
+        rows: results.
+    """
     import pandas as pd
 
     from qpignn.reports.tables import exploded_seeds
 
-    found = exploded_seeds(pd.DataFrame(rows), ["dataset", "method", "confidence_level"])
-    for line in found.to_dict("records"):
+    exploded = exploded_seeds(pd.DataFrame(rows), ["dataset", "method", "confidence_level"])
+    for line in exploded.to_dict("records"):
         say(
             f"note: {line['method']} on {line['dataset']}, seed {line['seed']}: mean width "
             f"{line['mpiw']:.3g}, where the other seeds' median is {line['median']:.3g}; without "

@@ -32,9 +32,7 @@ def curve(
 
     Example: qpignn curve --out lambda.png --jobs 2
     """
-    if out.suffix.lower() not in (".png", ".svg"):
-        raise SettingError(f"--out: expected a file ending in .png or .svg, got {out}")
-    check_output(out, folder=False)
+    _check_picture(out)
     import_optional("matplotlib", "a picture")
     from qpignn.experiments.cell import Cell, grid
     from qpignn.paper.loss_curve import VIOLATIONS, lambda_curve
@@ -60,3 +58,9 @@ def curve(
         print_json(rows)
     else:
         typer.echo(f"wrote {out}")
+
+
+def _check_picture(path: Path) -> None:
+    if path.suffix.lower() not in (".png", ".svg"):
+        raise SettingError(f"--out: expected a file ending in .png or .svg, got {path}")
+    check_output(path, folder=False)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qpignn.cli.compare import ENGINE_HELP, PROTOCOL_HELP, results_file, run_shown
-from qpignn.cli.output import Json, check_output, print_json, print_table, say
+from qpignn.cli.output import check_output, print_json, print_table, say
 from qpignn.errors import SettingError, check_choice, import_optional
 
 if TYPE_CHECKING:
     from qpignn.paper.plan import Plan
     from qpignn.paper.spec import Spec
+    from qpignn.reports.tables import Table
 
 app = typer.Typer(name="paper", help="Every table and figure of the paper.", no_args_is_help=True)
 Name = Annotated[
@@ -35,7 +36,11 @@ Results = Annotated[
 
 
 @app.command("list")
-def list_specs(as_json: Json = False) -> None:
+def list_specs(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document on stdout.")
+    ] = False,
+) -> None:
     """Name all tables and figures, where the paper has them, and how many cells each needs."""
     from qpignn.paper import specs
 
@@ -52,8 +57,8 @@ def list_specs(as_json: Json = False) -> None:
         return
     headings = ("name", "kind", "in the paper", "title", "cells")
     shown = [
-        (*(found[key] for key in ("name", "kind", "place", "title")), f"{found['cells']:,}")
-        for found in lines
+        (*(entry[key] for key in ("name", "kind", "place", "title")), f"{entry['cells']:,}")
+        for entry in lines
     ]
     print_table("tables and figures", headings, shown)
 
@@ -108,13 +113,24 @@ def show(
 
     Example: qpignn paper show main --against-paper
     """
-    from qpignn.paper.tables import difference_table, frame_of, make_table
     from qpignn.reports.render import FORMATS
 
     write = FORMATS[check_choice("format", form, FORMATS)]
+    _check_single(name)
+    (plan,) = _plans(name, protocol, seeds, quick=quick, everywhere=not quick)
+    typer.echo(write(_table(plan, results, against_paper=against_paper)), nl=False)
+
+
+def _check_single(name: str) -> None:
     if name == "all":
         raise SettingError("show: expected one table or figure, got all; see qpignn paper list")
-    (plan,) = _plans(name, protocol, seeds, quick=quick, everywhere=not quick)
+
+
+def _table(plan: Plan, results: Path | None, *, against_paper: bool) -> Table:
+    """Return the table of a plan from the rows that are there, or raise."""
+    from qpignn.paper.tables import difference_table, frame_of, make_table
+
+    name = plan.spec.name
     if against_paper and plan.spec.facts is None:
         raise SettingError(f"the paper gives no figures for {name!r}")
     frame = frame_of(plan, _rows([plan], results))
@@ -122,8 +138,7 @@ def show(
         say(f"{len(frame)} of {len(plan.cells)} cells are in {results_file(results)}")
     if frame.empty and plan.spec.variants:
         raise SettingError(f"nothing to show yet; first qpignn paper run {name}")
-    table = difference_table(plan, frame) if against_paper else make_table(plan, frame)
-    typer.echo(write(table), nl=False)
+    return difference_table(plan, frame) if against_paper else make_table(plan, frame)
 
 
 def _plans(

@@ -45,7 +45,11 @@ EXTRA = {entry.name: entry for entry in _ENTRIES if not entry.benchmark}
 
 
 def is_dataset(name: str) -> bool:
-    """Return whether a name is one of the catalog's, installed packages included."""
+    """Return whether a name is one of the catalog's, installed packages included.
+
+    Args:
+        name: any string.
+    """
     return name in BENCHMARK or name in EXTRA or name in installed(DATASET_GROUP)
 
 
@@ -61,9 +65,9 @@ def find_dataset(name: str) -> Dataset:
     Raises:
         UnknownNameError: if there is none; the message names similar ones.
     """
-    known = BENCHMARK | EXTRA
-    check_choice("data set", name, [*known, *installed(DATASET_GROUP)])
-    return known[name] if name in known else load_installed(DATASET_GROUP, name, Dataset)
+    built_in = BENCHMARK | EXTRA
+    check_choice("data set", name, [*built_in, *installed(DATASET_GROUP)])
+    return built_in[name] if name in built_in else load_installed(DATASET_GROUP, name, Dataset)
 
 
 def load_dataset(name: str, protocol: str | None = None, **options: Any) -> Data:
@@ -95,7 +99,11 @@ def load_dataset(name: str, protocol: str | None = None, **options: Any) -> Data
 
 
 def missing_message(entry: Dataset) -> str | None:
-    """Return why a data set cannot be loaded here without a download, or None."""
+    """Return why a data set cannot be loaded here without a download, or None.
+
+    Args:
+        entry: the data set's entry.
+    """
     missing = entry.missing()
     if not missing:
         return None

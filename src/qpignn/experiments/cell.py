@@ -104,6 +104,9 @@ class Cell:
         ``mpiw_limit`` is the narrowest mean width possible at the coverage attained, where the
         noise is known (:mod:`qpignn.data.sources.noise`). ``inputs`` are the digests of code and
         data files, ``versions`` those of Python and the libraries.
+
+        Returns:
+            The row.
         """
         inputs = self.inputs()
         settings = {"confidence_level": self.confidence_level, "seed": self.seed, **self.settings}
@@ -117,12 +120,12 @@ class Cell:
             method.fit(view.fit, on_interrupt="raise", initial_weights=weights)
             seconds = time.perf_counter() - started
         intervals = method.predict_interval(view.predict, view.test_mask)
-        known = view.fit.y[~view.fit.y.isnan()]
-        figures = summary(intervals, view.y_test, y_given=known)
+        given = view.fit.y[~view.fit.y.isnan()]
+        figures = summary(intervals, view.y_test, y_given=given)
         limit = None
         if self.dataset in NOISE and not (self.source or self.damage or self.options):
             limit = narrowest_width(self.dataset, float(figures["picp"] or 0))
-            limit /= float(known.max() - known.min())
+            limit /= float(given.max() - given.min())
         return {
             "dataset": self.name,
             "method": self.method_name,
@@ -137,7 +140,7 @@ class Cell:
             "label_fraction": self.label_fraction,
             "lambda_width": method.get_params().get("lambda_width"),
             "lambda_found": getattr(method, "lambda_width_", None),
-            "n_train": len(known),
+            "n_train": len(given),
             "n_test": len(view.y_test),
             **figures,
             "mpiw_limit": limit,
@@ -184,8 +187,8 @@ def _moments(history: History) -> dict[str, list[float]]:
     last = len(history) - 1
     epochs = sorted({round(last * i / (MOMENTS - 1)) for i in range(MOMENTS)})
     columns = {"loss": history.loss, "coverage": history.coverage, "width": history.width}
-    found = {name: [values[epoch] for epoch in epochs] for name, values in columns.items()}
-    return {"epoch": [float(epoch) for epoch in epochs], **found}
+    kept = {name: [values[epoch] for epoch in epochs] for name, values in columns.items()}
+    return {"epoch": [float(epoch) for epoch in epochs], **kept}
 
 
 def _nodes(intervals: Intervals, view: View) -> dict[str, list[float]]:
@@ -209,7 +212,26 @@ def grid(
     settings: dict[str, Any] | None = None,
     label_fraction: float | None = None,
 ) -> list[Cell]:
-    """Return every combination; names and settings are checked before anything trains."""
+    """Return every combination; names and settings are checked before anything trains.
+
+    Args:
+        datasets: names of data sets or folders of saved graphs.
+        methods: names or object paths of methods.
+        seeds: number of seeds.
+        protocol: name of the experiment protocol.
+        view: what is known of the test nodes while fitting; by default the protocol's.
+        split: how test nodes are chosen, by default at random.
+        confidence_levels: wanted coverages.
+        settings: settings of all methods.
+        label_fraction: share of the labelled nodes that methods are given.
+
+    Returns:
+        The cells, data sets first.
+
+    Raises:
+        SettingError: for a wrong setting, or a view that the protocol does not have.
+        UnknownNameError: for an unknown name.
+    """
     chosen, split = find_protocol(protocol), split or "random"
     view = check_choice("view", view or chosen.views[0], VIEWS)
     if view not in chosen.views:

@@ -85,6 +85,9 @@ def source_digest(source: bytes) -> str:
 
     Comments, docstrings, other strings that stand alone as a statement, layout and the choice of
     quotes do not count. The digest does not depend on the version of Python.
+
+    Args:
+        source: the source code.
     """
     return hashlib.sha256(repr(_tree(ast.parse(source))).encode()).hexdigest()
 
@@ -127,8 +130,8 @@ def data_digest(dataset: str, options: Mapping[str, Any] | None = None) -> str:
         return find_dataset(dataset).digest(options)
     inside = [path]
     if path.is_dir():  # locks and files that are being written have names that begin with a dot
-        found = path.rglob("*")
-        inside = sorted(file for file in found if file.is_file() and file.name[0] != ".")
+        paths = path.rglob("*")
+        inside = sorted(file for file in paths if file.is_file() and file.name[0] != ".")
     lines = (f"{file.relative_to(path)}\0{file_digests(file).sha256}\n" for file in inside)
     return hashlib.sha256("".join(lines).encode()).hexdigest()
 
@@ -155,13 +158,13 @@ def plugin_digest(method: str, settings: Mapping[str, Any] | None = None) -> str
 
 @lru_cache(maxsize=1)
 def _versions() -> tuple[tuple[str, str], ...]:
-    found = [("python", platform.python_version())]
+    installed_versions = [("python", platform.python_version())]
     for name in LIBRARIES:
         try:
-            found.append((name, version(name)))
+            installed_versions.append((name, version(name)))
         except PackageNotFoundError:  # an optional extra
             continue
-    return tuple(found)
+    return tuple(installed_versions)
 
 
 def versions() -> dict[str, str]:

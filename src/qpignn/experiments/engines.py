@@ -34,6 +34,9 @@ def run_all(cells: list[Cell], *, engine: str = "processes", jobs: int = 1) -> I
         cells: what to run.
         engine: ``processes`` or ``ray``.
         jobs: how many cells at once, one thread each.
+
+    Yields:
+        Each cell as it ends, with its row or its error.
     """
     return ENGINES[check_choice("engine", engine, ENGINES)](cells, jobs)
 
@@ -127,7 +130,14 @@ def _ray(cells: list[Cell], jobs: int) -> Iterator[Done]:
 
 
 def attempt(cell: Cell) -> Done:
-    """Run one cell; an error becomes words."""
+    """Run one cell; an error becomes words.
+
+    Args:
+        cell: the cell.
+
+    Returns:
+        The row and None, or None and the error.
+    """
     try:
         return cell, cell.run(), None
     except Exception as error:

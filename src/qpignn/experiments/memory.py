@@ -15,7 +15,7 @@ class PeakMemory:
     """Peak resident memory above what there was before, in megabytes; Linux only, else None.
 
     The kernel keeps each process's high-water mark; it is set back to the present first, so that
-    several pieces of work in one process are told apart.
+    several pieces of work in one process are measured separately.
     """
 
     megabytes: float | None = None
@@ -42,5 +42,5 @@ def _give_back() -> None:
 
 
 def _resident(what: str) -> float | None:
-    found = re.search(rf"{what}:\s+(\d+) kB", STATUS.read_text(encoding="ascii"))
-    return None if found is None else int(found[1]) / 1024
+    matched = re.search(rf"{what}:\s+(\d+) kB", STATUS.read_text(encoding="ascii"))
+    return None if matched is None else int(matched[1]) / 1024

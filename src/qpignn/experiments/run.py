@@ -50,22 +50,25 @@ def run_cells(
         jobs: how many at once, of one thread each; 1 runs here.
         fresh: run all, found or not.
         on_done: called after each cell, with the error's words if it failed.
+
+    Returns:
+        The rows of all cells, and what failed.
     """
     check_integer("jobs", jobs)
     keys = [cell.key() for cell in cells]  # once: data files may change while cells run
-    known = {} if fresh else store.get_rows(keys)
-    missing = {key: cell for key, cell in zip(keys, cells, strict=True) if key not in known}
-    outcome = Outcome([], reused=sum(key in known for key in keys))
-    for cell, found, problem in run_all([*missing.values()], engine=engine, jobs=jobs):
-        row, error = found, problem
+    stored = {} if fresh else store.get_rows(keys)
+    missing = {key: cell for key, cell in zip(keys, cells, strict=True) if key not in stored}
+    outcome = Outcome([], reused=sum(key in stored for key in keys))
+    for cell, result, problem in run_all([*missing.values()], engine=engine, jobs=jobs):
+        row, error = result, problem
         if row is not None and cell.key(row["inputs"]) not in missing:
             row, error = None, CHANGED
         if row is not None:
             key = cell.key(row["inputs"])
             store.put(cell, row, key)
-            known[key] = row
+            stored[key] = row
         else:
             outcome.failures.append((cell, str(error)))
         on_done(cell, error)
-    outcome.rows = [known[key] for key in keys if key in known]
+    outcome.rows = [stored[key] for key in keys if key in stored]
     return outcome

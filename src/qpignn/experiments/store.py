@@ -31,7 +31,11 @@ OF_THE_DISK = (
 
 
 class Store:
-    """Rows by the key of their cell."""
+    """Rows by the key of their cell.
+
+    Args:
+        path: the file.
+    """
 
     def __init__(self, path: str | Path) -> None:
         self.path = check_path("results file", path)
@@ -42,28 +46,40 @@ class Store:
             connection.execute("SELECT key, cell, row, version FROM results LIMIT 1")
 
     def get(self, cells: Iterable[Cell]) -> dict[str, dict[str, Any]]:
-        """Return the rows that are there, by key."""
+        """Return the rows that are there, by key.
+
+        Args:
+            cells: the cells.
+        """
         return self.get_rows(cell.key() for cell in cells)
 
     def get_rows(self, keys: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """Return the rows that are there under some keys, by key."""
+        """Return the rows that are there under some keys, by key.
+
+        Args:
+            keys: keys of cells.
+        """
         return {key: json.loads(row) for key, row in self._select("key, row", keys)}
 
     def latest_day(self, keys: Iterable[str]) -> str | None:
-        """Return the day (UTC, as in 2026-01-31) on which the newest of some rows was finished."""
+        """Return the day (UTC, as in 2026-01-31) on which the newest of some rows was finished.
+
+        Args:
+            keys: keys of cells.
+        """
         return max((day for (day,) in self._select("DATE(finished)", keys)), default=None)
 
     def _select(self, columns: str, keys: Iterable[str]) -> list[tuple[Any, ...]]:
         """Return some columns of the rows that are there under some keys."""
         wanted = [*keys]
-        found: list[tuple[Any, ...]] = []
+        rows: list[tuple[Any, ...]] = []
         with self._connected() as connection:
             for start in range(0, len(wanted), 500):  # SQLite limits the number of placeholders
                 some = wanted[start : start + 500]
                 places = ",".join("?" * len(some))
                 query = f"SELECT {columns} FROM results WHERE key IN ({places})"
-                found += connection.execute(query, some).fetchall()
-        return found
+                rows += connection.execute(query, some).fetchall()
+        return rows
 
     def put(self, cell: Cell, row: dict[str, Any], key: str | None = None) -> None:
         """Keep a finished cell's row.

@@ -127,6 +127,9 @@ def check_method_name(name: str) -> str:
 
     Raises:
         UnknownNameError: if there is none of that name.
+
+    Args:
+        name: the name, without prefixes.
     """
     return check_choice("method", name, [*METHODS, *installed(METHOD_GROUP)])
 
@@ -151,17 +154,17 @@ def find_class(name: str) -> type[IntervalMethod]:
 
 
 def _installed_class(name: str) -> type[IntervalMethod]:
-    found: type[IntervalMethod] = load_installed(METHOD_GROUP, name, IntervalMethod)
-    return found
+    cls: type[IntervalMethod] = load_installed(METHOD_GROUP, name, IntervalMethod)
+    return cls
 
 
-def _checked_class(path: object, found: object) -> type[IntervalMethod]:
-    if not (isinstance(found, type) and issubclass(found, IntervalMethod)):
+def _checked_class(path: object, candidate: object) -> type[IntervalMethod]:
+    if not (isinstance(candidate, type) and issubclass(candidate, IntervalMethod)):
         raise SettingError(
-            f"{path}: expected a class derived from IntervalMethod, got {brief(found)}; see "
+            f"{path}: expected a class derived from IntervalMethod, got {brief(candidate)}; see "
             f"docs/research.md, 'A method of your own'"
         )
-    return found
+    return candidate
 
 
 def setting_names(name: str, protocol: str | None = None) -> list[str]:
@@ -172,10 +175,10 @@ def setting_names(name: str, protocol: str | None = None) -> list[str]:
         protocol: as for :func:`make_method`.
     """
     method = make_method(name, protocol)
-    found = {*method.get_params(deep=False)}
+    names = {*method.get_params(deep=False)}
     if isinstance(method, Conformal):
-        found |= {*method.method.get_params(deep=False)}
-    return sorted(found - {"method"})
+        names |= {*method.method.get_params(deep=False)}
+    return sorted(names - {"method"})
 
 
 _GIVEN: ContextVar[tuple[type[IntervalMethod], ...]] = ContextVar("given", default=())
@@ -190,11 +193,14 @@ def saved_class(method: type[IntervalMethod] | str | None) -> Iterator[None]:
 
     Raises:
         SettingError: if it is not a method.
+
+    Yields:
+        None.
     """
     given: tuple[type[IntervalMethod], ...] = ()
     if method is not None:
-        found = load_object(method) if isinstance(method, str) else method
-        given = (_checked_class(method, found),)
+        candidate = load_object(method) if isinstance(method, str) else method
+        given = (_checked_class(method, candidate),)
     token = _GIVEN.set((*_GIVEN.get(), *given))
     try:
         yield

@@ -21,11 +21,11 @@ from qpignn.paper.spec import Spec
 @cache
 def specs() -> dict[str, Spec]:
     """Return all specs by name, in the paper's order."""
-    found: list[Spec] = [
+    collected: list[Spec] = [
         import_module(f"{entries.__name__}.{module.name}").SPEC
         for module in iter_modules(entries.__path__)
     ]
-    return {spec.name: spec for spec in sorted(found, key=lambda spec: (spec.place, spec.name))}
+    return {spec.name: spec for spec in sorted(collected, key=lambda spec: (spec.place, spec.name))}
 
 
 def find_spec(name: str) -> Spec:

@@ -22,6 +22,9 @@ def lambda_curve(rows: list[dict[str, Any]], confidence_level: float) -> Figure:
     Args:
         rows: results with ``loss`` (printed, published or self-calibrating) beside their figures.
         confidence_level: the wanted coverage.
+
+    Returns:
+        The figure.
     """
     frame = pd.DataFrame(rows)
     datasets = list(dict.fromkeys(frame["dataset"]))

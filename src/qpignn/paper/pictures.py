@@ -56,7 +56,7 @@ def draw(plan: Plan, frame: pd.DataFrame) -> Figure:
 
     Args:
         plan: the plan of the spec.
-        frame: the rows of its cells, see :func:`qpignn.reports.paper.frame_of`.
+        frame: the rows of its cells, see :func:`qpignn.paper.tables.frame_of`.
     """
     assert plan.spec.picture is not None
     figure = PICTURES[plan.spec.picture](plan, frame)

@@ -33,7 +33,14 @@ QUICK_SETS, QUICK_CONDITIONS = 2, 3
 
 @dataclass(frozen=True)
 class Planned:
-    """A cell, and where in the table it belongs."""
+    """A cell, and where in the table it belongs.
+
+    Attributes:
+        dataset: name of the data set.
+        variant: label of the variant.
+        condition: label of the condition.
+        cell: the cell.
+    """
 
     dataset: str
     variant: str
@@ -92,8 +99,8 @@ def make_plan(
             continue
         settings, fields = _settings(variant, condition, protocol, dataset)
         if quick:
-            known = setting_names(variant.method, protocol)
-            settings |= {name: value for name, value in QUICK.items() if name in known}
+            names = setting_names(variant.method, protocol)
+            settings |= {name: value for name, value in QUICK.items() if name in names}
         level = {k: v for k, v in fields.items() if k == "confidence_level"}
         make_method(variant.method, protocol, **settings, **level)
         options = fields.pop("options", {})
@@ -124,7 +131,15 @@ def _for_dataset(settings: Mapping[str, Any], dataset: str) -> dict[str, Any]:
 
 
 def check_spec(spec: Spec) -> None:
-    """Raise if a spec names a data set, method, setting, metric or condition that is not there."""
+    """Raise if a spec names a data set, method, setting, metric or condition that is not there.
+
+    Args:
+        spec: the table or figure.
+
+    Raises:
+        SettingError: for labels given twice, rows that are columns, or nothing to run.
+        UnknownNameError: for an unknown name.
+    """
     for name in spec.datasets:
         find_dataset(name)
     for metric in spec.metrics:
@@ -153,9 +168,9 @@ def check_spec(spec: Spec) -> None:
 def _check_settings(variant: Variant, protocol: str) -> None:
     settings = getattr(variant, protocol)
     if settings is not None:
-        known = setting_names(variant.method, protocol)
+        names = setting_names(variant.method, protocol)
         for setting in settings:
-            check_choice(f"setting of {variant.method}", setting, known)
+            check_choice(f"setting of {variant.method}", setting, names)
 
 
 def _check_condition(condition: Condition, datasets: Sequence[str]) -> None:
@@ -171,12 +186,16 @@ def _check_condition(condition: Condition, datasets: Sequence[str]) -> None:
     if "source" in fields:
         find_dataset(fields["source"])
     for name in datasets:
-        known = signature(find_dataset(name).loader).parameters
+        parameters = signature(find_dataset(name).loader).parameters
         for option in fields.get("options", {}):
-            check_choice(f"option of {name}", option, known)
+            check_choice(f"option of {name}", option, parameters)
 
 
 def shared_cells(plans: Sequence[Plan]) -> list[Cell]:
-    """Return the cells of several plans, each once."""
-    found = {planned.cell.key(): planned.cell for plan in plans for planned in plan.cells}
-    return list(found.values())
+    """Return the cells of several plans, each once.
+
+    Args:
+        plans: the plans.
+    """
+    cells = {planned.cell.key(): planned.cell for plan in plans for planned in plan.cells}
+    return list(cells.values())

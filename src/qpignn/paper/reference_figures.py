@@ -26,6 +26,11 @@ def compare_with_figures(rows: list[dict[str, Any]], path: Path, model: str) -> 
         rows: results of one method.
         path: CSV with the columns model, dataset, metric, value.
         model: which of its models to compare with.
+
+    Raises:
+        SettingError: for several methods or levels, or no data set in common.
+        ReadError: if the file cannot be read.
+        UnknownNameError: for an unknown model.
     """
     frame = pd.DataFrame(rows)
     check_single_method(set(zip(frame["method"], frame["confidence_level"], strict=True)), model)
@@ -42,7 +47,15 @@ def compare_with_figures(rows: list[dict[str, Any]], path: Path, model: str) -> 
 
 
 def check_single_method(kinds: set[tuple[str, float]], model: str) -> None:
-    """Raise unless there is one method at one level to compare with a published model."""
+    """Raise unless there is one method at one level to compare with a published model.
+
+    Args:
+        kinds: methods with their levels.
+        model: the model to compare with.
+
+    Raises:
+        SettingError: if there are several.
+    """
     if len(kinds) > 1:
         raise SettingError(
             f"expected one method at one level to compare with {model!r}, got "
@@ -51,7 +64,16 @@ def check_single_method(kinds: set[tuple[str, float]], model: str) -> None:
 
 
 def read_figures(path: Path, model: str) -> pd.DataFrame:
-    """Return one model's published figures: a line per data set, a column per metric."""
+    """Return one model's published figures: a line per data set, a column per metric.
+
+    Args:
+        path: CSV with the columns model, dataset, metric, value.
+        model: which of its models.
+
+    Raises:
+        ReadError: if the file cannot be read or lacks a column.
+        UnknownNameError: if it lacks the model.
+    """
     try:
         published = pd.read_csv(path)
     except (OSError, ValueError) as error:

@@ -90,10 +90,15 @@ class Spec:
 
 
 def read_facts(name: str) -> list[dict[str, str]]:
-    """Return the paper's own figures: variant, condition, dataset, metric, value."""
+    """Return the paper's own figures: variant, condition, dataset, metric, value.
+
+    Args:
+        name: name of a file of ``facts/``.
+    """
     facts = files("qpignn.paper").joinpath("facts")
-    known = [path.name.removesuffix(".csv") for path in facts.iterdir()]
-    text = facts.joinpath(f"{check_choice('facts', name, known)}.csv").read_text(encoding="utf-8")
+    available = [path.name.removesuffix(".csv") for path in facts.iterdir()]
+    check_choice("facts", name, available)
+    text = facts.joinpath(f"{name}.csv").read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
 
 

@@ -60,6 +60,13 @@ def models(plan: Plan, frame: pd.DataFrame) -> Figure:
 
     The reference is the default QpiGNN, or the first model where it is not among them. Small marks
     are data sets, large ones the mean (of widths the geometric one).
+
+    Args:
+        plan: the plan.
+        frame: rows of :func:`qpignn.paper.tables.frame_of`.
+
+    Returns:
+        The figure.
     """
     means = frame.groupby(["variant", "dataset"], sort=False)[["picp", "mpiw"]].mean()
     names = [*dict.fromkeys(frame["variant"])]
@@ -95,7 +102,15 @@ def models(plan: Plan, frame: pd.DataFrame) -> Figure:
 
 
 def damage(plan: Plan, frame: pd.DataFrame) -> Figure:
-    """Draw coverage and width against the strength of each kind of damage; bars are deviations."""
+    """Draw coverage and width against the strength of each kind of damage; bars are deviations.
+
+    Args:
+        plan: the plan.
+        frame: rows of :func:`qpignn.paper.tables.frame_of`.
+
+    Returns:
+        The figure.
+    """
     kinds = [*dict.fromkeys(kind for kind, _ in frame["condition"].map(_strength))]
     strengths = frame["condition"].map(_strength)
     frame = frame.assign(
@@ -129,7 +144,15 @@ def _strength(condition: str) -> tuple[str, float]:
 
 
 def conditions(plan: Plan, frame: pd.DataFrame) -> Figure:
-    """Draw coverage and width of one model on each data set under several conditions."""
+    """Draw coverage and width of one model on each data set under several conditions.
+
+    Args:
+        plan: the plan.
+        frame: rows of :func:`qpignn.paper.tables.frame_of`.
+
+    Returns:
+        The figure.
+    """
     groups = frame.groupby(["condition", "dataset"], sort=False)[["picp", "mpiw"]]
     means, spreads = groups.mean(), groups.std().fillna(0)
     datasets = [*dict.fromkeys(frame["dataset"])]
@@ -157,7 +180,15 @@ def conditions(plan: Plan, frame: pd.DataFrame) -> Figure:
 
 
 def matrix(plan: Plan, frame: pd.DataFrame) -> Figure:
-    """Draw coverage and width as coloured matrices: conditions in rows, data sets in columns."""
+    """Draw coverage and width as coloured matrices: conditions in rows, data sets in columns.
+
+    Args:
+        plan: the plan.
+        frame: rows of :func:`qpignn.paper.tables.frame_of`.
+
+    Returns:
+        The figure.
+    """
     names, datasets = ([*dict.fromkeys(frame[axis])] for axis in ("condition", "dataset"))
     figure = new_figure(9.5, 0.6 * len(names) + 1.4)
     panels = figure.subplots(1, 2, sharey=True)
@@ -179,7 +210,15 @@ def matrix(plan: Plan, frame: pd.DataFrame) -> Figure:
 
 
 def levels(plan: Plan, frame: pd.DataFrame) -> Figure:
-    """Draw coverage attained minus coverage wanted, by level: a dot per data set, and the mean."""
+    """Draw coverage attained minus coverage wanted, by level: a dot per data set, and the mean.
+
+    Args:
+        plan: the plan.
+        frame: rows of :func:`qpignn.paper.tables.frame_of`.
+
+    Returns:
+        The figure.
+    """
     gap = frame.assign(gap=frame["picp"] - frame["confidence_level"])
     means = gap.groupby(["variant", "confidence_level", "dataset"], sort=True)["gap"].mean()
     names = [*dict.fromkeys(frame["variant"])]
@@ -205,7 +244,15 @@ def levels(plan: Plan, frame: pd.DataFrame) -> Figure:
 
 
 def beside_paper(plan: Plan, frame: pd.DataFrame) -> Figure:
-    """Draw our figures against the paper's: what reproduces is on the diagonal."""
+    """Draw our figures against the paper's: what reproduces is on the diagonal.
+
+    Args:
+        plan: the plan.
+        frame: rows of :func:`qpignn.paper.tables.frame_of`.
+
+    Returns:
+        The figure.
+    """
     table = against_paper(plan, frame)
     figure = new_figure(9.5, 4.4)
     panels = figure.subplots(1, 2)

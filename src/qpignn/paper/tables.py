@@ -40,8 +40,12 @@ def frame_of(plan: Plan, rows: Mapping[str, dict[str, Any]]) -> pd.DataFrame:
 
     Under ``published`` figures are in the paper's units: CF-GNN's in the target's own, and one per
     unit missed in the Winkler score.
+
+    Args:
+        plan: the plan.
+        rows: rows by key of their cells.
     """
-    found = [
+    lines = [
         {
             **rows[planned.cell.key()],
             "dataset": planned.dataset,
@@ -51,7 +55,7 @@ def frame_of(plan: Plan, rows: Mapping[str, dict[str, Any]]) -> pd.DataFrame:
         for planned in plan.cells
         if planned.cell.key() in rows
     ]
-    frame = pd.DataFrame(found)
+    frame = pd.DataFrame(lines)
     if frame.empty:
         return frame
     figures = frame.columns.intersection([*WIDTH_FIGURES, *BOUND_FIGURES])
@@ -66,7 +70,12 @@ def frame_of(plan: Plan, rows: Mapping[str, dict[str, Any]]) -> pd.DataFrame:
 
 
 def make_table(plan: Plan, frame: pd.DataFrame) -> Table:
-    """Return a spec's table, from whatever rows there are."""
+    """Return a spec's table, from whatever rows there are.
+
+    Args:
+        plan: the plan.
+        frame: rows of :func:`frame_of`.
+    """
     return TABLES[plan.spec.table](plan, frame)
 
 
@@ -115,9 +124,9 @@ def _figures(plan: Plan, frame: pd.DataFrame) -> dict[tuple[str, ...], tuple[Sho
     groups = numbers.groupby([*AXES], sort=False)
     means, spreads = groups[metrics].mean(), groups[metrics].std()
     reached, best = _marks(plan, frame, means)
-    found = {}
+    figures = {}
     for place in means.index:
-        found[place] = tuple(
+        figures[place] = tuple(
             Shown(
                 metric,
                 _number(means.loc[place, metric]),
@@ -127,7 +136,7 @@ def _figures(plan: Plan, frame: pd.DataFrame) -> dict[tuple[str, ...], tuple[Sho
             )
             for metric in metrics
         )
-    return found
+    return figures
 
 
 def _marks(plan: Plan, frame: pd.DataFrame, means: pd.DataFrame) -> tuple[set[Any], set[Any]]:
@@ -182,19 +191,19 @@ def _gains(means: pd.DataFrame, name: str, rivals: list[str]) -> dict[str, str]:
     """Words for each rival, for the mean of them, and for that without the widest of them."""
     mine = means.loc[name]
     theirs: dict[str, Any] = {}
-    found: dict[str, str] = {}
+    gains: dict[str, str] = {}
     for rival in rivals:
         if rival in means.index.get_level_values("variant"):
             both = mine.index.intersection(means.loc[rival].index)
             theirs[rival] = means.loc[rival].loc[both].mean()
-            found[rival] = _gain(mine.loc[both].mean() / theirs[rival])
+            gains[rival] = _gain(mine.loc[both].mean() / theirs[rival])
     pooled = pd.DataFrame(theirs).T.drop(index=list(OWN_UNIT), errors="ignore")
     for label, part in (
         ("their mean, CF-GNN apart", pooled),
         ("the same without the widest", pooled.drop(index=pooled["mpiw"].idxmax())),
     ):
-        found[label] = _gain(mine.mean() / part.mean())
-    return found
+        gains[label] = _gain(mine.mean() / part.mean())
+    return gains
 
 
 def _gain(ratio: pd.Series[float]) -> str:
@@ -225,7 +234,12 @@ TABLES: dict[str, Callable[[Plan, pd.DataFrame], Table]] = {
 
 
 def against_paper(plan: Plan, frame: pd.DataFrame) -> pd.DataFrame:
-    """Return ours, the paper's and the difference: a line per place and metric of the facts."""
+    """Return ours, the paper's and the difference: a line per place and metric of the facts.
+
+    Args:
+        plan: the plan.
+        frame: rows of :func:`frame_of`.
+    """
     if plan.spec.facts is None:
         return pd.DataFrame(columns=[*AXES, "metric", "ours", "paper", "difference"])
     paper = pd.DataFrame(read_facts(plan.spec.facts)).rename(columns={"value": "paper"})
@@ -247,14 +261,23 @@ def against_paper(plan: Plan, frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def agreement(differences: pd.DataFrame) -> pd.DataFrame:
-    """Return how near a variant comes to the paper: median and largest |difference|, by metric."""
+    """Return how near a variant comes to the paper: median and largest |difference|, by metric.
+
+    Args:
+        differences: lines of :func:`against_paper`.
+    """
     size = differences.assign(difference=differences["difference"].abs())
     groups = size.groupby(["variant", "metric"], sort=False)["difference"]
     return groups.agg(["median", "max", "size"]).reset_index()
 
 
 def difference_table(plan: Plan, frame: pd.DataFrame) -> Table:
-    """Return the comparison as a table to show."""
+    """Return the comparison as a table to show.
+
+    Args:
+        plan: the plan.
+        frame: rows of :func:`frame_of`.
+    """
     differences = against_paper(plan, frame)
     rows = [
         (

@@ -19,7 +19,14 @@ BEST = best_lambdas()
 
 
 def fixed(price: float) -> Variant:
-    """QpiGNN at a fixed λ: as printed under ``corrected``, as published under ``published``."""
+    """QpiGNN at a fixed λ: as printed under ``corrected``, as published under ``published``.
+
+    Args:
+        price: the width penalty λ.
+
+    Returns:
+        The variant.
+    """
     settings = {"lambda_width": price}
     return Variant(f"QpiGNN λ={price:g}", "qpignn", settings, settings)
 
@@ -35,12 +42,28 @@ MODELS = (*BASELINES, fixed(0.5), fixed(0.1), TUNED, AUTO)
 
 
 def ours(price: float, label: str = "QpiGNN") -> Variant:
-    """The default under ``corrected``, the published loss at a fixed λ under ``published``."""
+    """The default under ``corrected``, the published loss at a fixed λ under ``published``.
+
+    Args:
+        price: the width penalty λ under ``published``.
+        label: label in the table.
+
+    Returns:
+        The variant.
+    """
     return Variant(label, "qpignn", {}, {"lambda_width": price})
 
 
 def part(label: str, **settings: object) -> Variant:
-    """An ablation: one net trained to the end, so that nothing but the part decides."""
+    """An ablation: one net trained to the end, so that nothing but the part decides.
+
+    Args:
+        label: label in the table.
+        **settings: settings of the ablation.
+
+    Returns:
+        The variant.
+    """
     return Variant(label, "ablation", {"patience": None, **settings}, settings)
 
 

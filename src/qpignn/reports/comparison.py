@@ -61,7 +61,11 @@ def comparison_table(rows: list[dict[str, Any]], protocol: str) -> Table:
 
 
 def comparison_csv(rows: list[dict[str, Any]]) -> str:
-    """Return mean and deviation of every line as CSV."""
+    """Return mean and deviation of every line as CSV.
+
+    Args:
+        rows: results.
+    """
     return to_csv(over_seeds(rows)).decode()
 
 

@@ -26,6 +26,9 @@ def coverage_width_by_dataset(rows: list[dict[str, Any]], confidence_level: floa
     Args:
         rows: results of several methods on several data sets.
         confidence_level: the wanted coverage.
+
+    Returns:
+        The figure.
     """
     frame = pd.DataFrame(rows)
     datasets, methods = ([*dict.fromkeys(frame[name])] for name in ("dataset", "method"))
@@ -82,6 +85,9 @@ def coverage_width_overall(
         rows: results of several methods on several data sets.
         confidence_level: the wanted coverage.
         reference: the method whose widths count as 1.
+
+    Returns:
+        The figure.
     """
     frame = pd.DataFrame(rows)
     means = frame.groupby(["method", "dataset"], sort=False)[["picp", "mpiw"]].mean()
@@ -109,6 +115,9 @@ def ranks(table: pd.DataFrame) -> Figure:
 
     Args:
         table: as :func:`qpignn.reports.tables.mean_ranks` returns it.
+
+    Returns:
+        The figure.
     """
     order = np.arange(len(table))[::-1]
     figure = new_figure(9.5, 0.28 * len(table) + 1.2)

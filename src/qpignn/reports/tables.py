@@ -54,6 +54,9 @@ def over_seeds(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """Return mean and standard deviation over seeds, one line per data set, method and level.
 
     ``limit`` is mean width over mean narrowest possible width, where that is known.
+
+    Args:
+        rows: results.
     """
     frame = pd.DataFrame(rows)
     frame[list(SHOWN)] = frame[list(SHOWN)].astype(float)  # one-sided results have no widths
@@ -73,6 +76,9 @@ def ranking(rows: list[dict[str, Any]]) -> pd.DataFrame:
 
     By width only methods compete whose mean coverage is at most a point below the wanted one; the
     others have no place there (NaN).
+
+    Args:
+        rows: results.
     """
     table = over_seeds(rows)
     covers = table["picp_mean"] >= table["confidence_level"] - SHORT - 1e-9
@@ -90,6 +96,9 @@ def first_places(ranks: pd.DataFrame) -> pd.DataFrame:
     """Return for each method how often it is first, and how far from the best it is on average.
 
     One line per level and method.
+
+    Args:
+        ranks: lines of :func:`ranking`.
     """
     groups = ranks.groupby(["confidence_level", "method"], sort=False)
     return pd.DataFrame(
@@ -143,6 +152,10 @@ def not_first(rows: list[dict[str, Any]], method: str) -> pd.DataFrame:
         A line per such data set: the first method (``first``), the relative excess of this
         method's score (``excess``) and the mean difference in its standard errors
         (``standard_errors``; NaN with one seed).
+
+    Args:
+        rows: results.
+        method: name of a method.
     """
     lines = []
     for dataset, part in pd.DataFrame(rows).groupby("dataset", sort=False):

@@ -38,10 +38,11 @@ def load_installed(group: str, name: str, kind: type) -> Any:
         SettingError: if it cannot be imported, or is of another kind.
     """
     path = installed(group)[name]
-    found = load_object(path)
-    if not (isinstance(found, kind) or (isinstance(found, type) and issubclass(found, kind))):
+    candidate = load_object(path)
+    is_class = isinstance(candidate, type) and issubclass(candidate, kind)
+    if not (is_class or isinstance(candidate, kind)):
         raise SettingError(
             f"{name}: expected the entry point {path} of the group {group} to be a "
-            f"{kind.__name__}, got {found!r}; update or uninstall the package"
+            f"{kind.__name__}, got {candidate!r}; update or uninstall the package"
         )
-    return found
+    return candidate

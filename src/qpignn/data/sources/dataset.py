@@ -93,12 +93,19 @@ class Dataset:
         return hashlib.sha256(content.encode()).hexdigest() if files else ""
 
     def check_options(self, options: Mapping[str, Any]) -> None:
-        """Raise SettingError for an option that the loader does not have."""
-        known = inspect.signature(self.loader).parameters
+        """Raise SettingError for an option that the loader does not have.
+
+        Args:
+            options: options by name.
+
+        Raises:
+            SettingError: for an option that it does not have.
+        """
+        parameters = inspect.signature(self.loader).parameters
         for option in options:
-            if option not in known:
+            if option not in parameters:
                 raise SettingError(
-                    f"data set {self.name!r} has no option {option!r}; it has {list(known)}"
+                    f"data set {self.name!r} has no option {option!r}; it has {list(parameters)}"
                 )
 
     def differences(self, data: Data, declared: Size | None, counted: Size) -> list[str]:
@@ -112,11 +119,11 @@ class Dataset:
         Returns:
             One line per difference.
         """
-        found = []
+        lines = []
         if declared is not None and counted != declared:
-            found.append(f"{self.name}: declared {declared}, found {counted}")
+            lines.append(f"{self.name}: declared {declared}, found {counted}")
         if self.ones_per_node is not None:
             ones = round(len(stored_values(data.x)) / counted.nodes, 1)
             if ones != self.ones_per_node:
-                found.append(f"{self.name}: declared {self.ones_per_node} ones, found {ones}")
-        return found
+                lines.append(f"{self.name}: declared {self.ones_per_node} ones, found {ones}")
+        return lines

@@ -48,13 +48,13 @@ class SourceFile:
             file: where the bytes are.
             fresh: read the file even if it was read before and has the same size and time.
         """
-        found = read_digests(file) if fresh else file_digests(file)
+        digests = read_digests(file) if fresh else file_digests(file)
         for kind, expected, got in (
-            ("SHA-256", self.sha256, found.sha256),
-            ("git blob id", self.git_blob, found.git_blob),
+            ("SHA-256", self.sha256, digests.sha256),
+            ("git blob id", self.git_blob, digests.git_blob),
         ):
             if expected is not None and expected != got:
-                return f"expected {kind} {expected}, got {got} ({found.size:,} bytes)"
+                return f"expected {kind} {expected}, got {got} ({digests.size:,} bytes)"
         return None if self.checkable else "there is no known digest to check it against"
 
     @property
@@ -72,7 +72,13 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class Digests:
-    """Digests of one file's bytes: SHA-256, the id git gives them, and their number."""
+    """Digests of one file's bytes: SHA-256, the id git gives them, and their number.
+
+    Attributes:
+        sha256: SHA-256 in hexadecimal digits.
+        git_blob: id of the git blob.
+        size: number of bytes.
+    """
 
     sha256: str
     git_blob: str
@@ -80,7 +86,14 @@ class Digests:
 
 
 def read_digests(file: Path) -> Digests:
-    """Read a file and return the digests of its bytes."""
+    """Read a file and return the digests of its bytes.
+
+    Args:
+        file: path of the file.
+
+    Returns:
+        Its digests.
+    """
     size = file.stat().st_size
     sha256, git_blob = hashlib.sha256(), hashlib.sha1(b"blob %d\0" % size)
     with file.open("rb") as opened:
@@ -91,7 +104,11 @@ def read_digests(file: Path) -> Digests:
 
 
 def file_digests(file: Path) -> Digests:
-    """Return the digests of a file, read once per process while size and time stay the same."""
+    """Return the digests of a file, read once per process while size and time stay the same.
+
+    Args:
+        file: path of the file.
+    """
     status = file.stat()
     return _known_digests(file.absolute(), status.st_ino, status.st_size, status.st_mtime_ns)
 
@@ -106,6 +123,9 @@ def identity(file: SourceFile) -> str:
 
     It is the known digest where the file has those bytes or is not on this machine (it would
     be downloaded and checked), and the digest of the bytes found where they are others.
+
+    Args:
+        file: the file.
     """
     here = find(file)
     if here is None:
@@ -117,7 +137,12 @@ def identity(file: SourceFile) -> str:
 
 
 def warn_altered(file: SourceFile, here: Path) -> None:
-    """Warn, once per process, if a file of the user's folder is not the original one."""
+    """Warn, once per process, if a file of the user's folder is not the original one.
+
+    Args:
+        file: the file as it should be.
+        here: path of the user's file.
+    """
     problem = file.problem(here) if file.checkable else None
     if problem is not None:
         _warn_once(f"{here} {NOT_ORIGINAL}: {problem}")
@@ -134,7 +159,11 @@ def _warn_once(what: str) -> None:
 
 
 def find(file: SourceFile) -> Path | None:
-    """Return where a file is on this machine, or None. Never downloads."""
+    """Return where a file is on this machine, or None. Never downloads.
+
+    Args:
+        file: the file.
+    """
     folder = os.environ.get(DATA_DIR)
     if folder and (given := Path(folder) / file.path).is_file():
         return given
@@ -143,7 +172,14 @@ def find(file: SourceFile) -> Path | None:
 
 
 def fetch(file: SourceFile) -> Path:
-    """Return a file's path, downloading it first if need be."""
+    """Return a file's path, downloading it first if need be.
+
+    Args:
+        file: the file.
+
+    Raises:
+        DataFileError: if it is not on this machine and cannot be downloaded.
+    """
     here = find(file)
     if here is not None:
         warn_altered(file, here)

@@ -43,7 +43,12 @@ TWITCH_VOCABULARY = 3169  # shared by all countries
 
 
 def files_of(folder: str, name: str) -> dict[str, SourceFile]:
-    """Return the edges, features and target file of one MUSAE graph."""
+    """Return the edges, features and target file of one MUSAE graph.
+
+    Args:
+        folder: folder of the family under the data folder.
+        name: name of the graph.
+    """
     remote = {
         "edges.csv": (f"edges/{name}_edges.csv",),
         "features.json": (f"features/{name}.json", f"features/{name}_features.json"),
@@ -61,7 +66,11 @@ def files_of(folder: str, name: str) -> dict[str, SourceFile]:
 
 
 def twitch_files(country: str = "PTBR") -> tuple[SourceFile, ...]:
-    """Return the files of one country's Twitch graph."""
+    """Return the files of one country's Twitch graph.
+
+    Args:
+        country: one of :data:`COUNTRIES`.
+    """
     return tuple(files_of("twitch", check_choice("country", country, COUNTRIES)).values())
 
 
@@ -113,11 +122,11 @@ def _table(path: Path, columns: list[str]) -> pd.DataFrame:
 
 def _vocabulary(path: Path, columns: int | None = None) -> Tensor:
     """Return {"node": [word, …]} as a sparse 0/1 matrix; a word listed twice counts once."""
-    words: dict[str, list[int]] = json.loads(path.read_text())
-    nodes = len(words)
-    if sorted(map(int, words)) != list(range(nodes)):
+    vocabulary: dict[str, list[int]] = json.loads(path.read_text())
+    nodes = len(vocabulary)
+    if sorted(map(int, vocabulary)) != list(range(nodes)):
         raise ReadError(f"{path}: expected nodes 0 to {nodes - 1}, each once, got others")
-    rows = [np.unique(np.asarray(words[str(node)], dtype=np.int64)) for node in range(nodes)]
+    rows = [np.unique(np.asarray(vocabulary[str(node)], dtype=np.int64)) for node in range(nodes)]
     indices = np.concatenate(rows)
     width = int(indices.max()) + 1 if columns is None else columns
     if int(indices.max()) >= width:

@@ -28,8 +28,8 @@ def _base_plus_normal(x: Floats, mean: float, deviation: float) -> Floats:
     """Distribution function of U(0, BASE) + N(mean, deviation²)."""
 
     def integral(t: Floats) -> Floats:  # of the normal distribution function
-        found: Floats = t * norm.cdf(t) + norm.pdf(t)
-        return found
+        value: Floats = t * norm.cdf(t) + norm.pdf(t)
+        return value
 
     high, low = (x - mean) / deviation, (x - mean - BASE) / deviation
     return (integral(high) - integral(low)) * deviation / BASE
@@ -65,6 +65,10 @@ def narrowest_width(dataset: str, coverage: float) -> float:
     """Return the width of the narrowest interval that holds such a share of a set's noise.
 
     Infinite at full coverage of noise that has no end.
+
+    Args:
+        dataset: one of :data:`NOISE`.
+        coverage: share of the nodes that are covered.
     """
     if coverage == 1 and dataset not in ("basic", "edge", "uniform"):
         return math.inf

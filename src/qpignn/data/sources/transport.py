@@ -39,7 +39,13 @@ Link = tuple[int, int]
 
 @dataclass(frozen=True)
 class City:
-    """One network: its folder, the intersections that count, and the flow file's column."""
+    """One network: its folder, the intersections that count, and the flow file's column.
+
+    Attributes:
+        folder: folder and first part of the names of its files.
+        first: first intersection that counts.
+        last: last intersection that counts.
+    """
 
     folder: str
     first: int
@@ -116,14 +122,14 @@ def read_network(name: str) -> tuple[Data, nx.DiGraph]:
 
 def _links(path: Path, city: City) -> dict[Link, list[float]]:
     """Read the lines that begin with two intersections in range; the rest is header and comment."""
-    found: dict[Link, list[float]] = {}
+    links: dict[Link, list[float]] = {}
     for line in path.read_text().splitlines():
-        words = line.replace(":", " ").replace(";", " ").split()
-        if len(words) > 2 and words[0].isdigit() and words[1].isdigit():
-            tail, head = int(words[0]), int(words[1])
+        columns = line.replace(":", " ").replace(";", " ").split()
+        if len(columns) > 2 and columns[0].isdigit() and columns[1].isdigit():
+            tail, head = int(columns[0]), int(columns[1])
             if all(city.first <= end <= city.last for end in (tail, head)):
-                found[tail, head] = [float(word) for word in words[2:]]
-    return found
+                links[tail, head] = [float(word) for word in columns[2:]]
+    return links
 
 
 def _standardised(columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
@@ -134,13 +140,23 @@ def _standardised(columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 
 
 def links_through(roads: nx.DiGraph, crossing: int) -> Iterator[tuple[Link, Link]]:
-    """Yield the pairs of links of which one leads into an intersection and the other out of it."""
+    """Yield the pairs of links of which one leads into an intersection and the other out of it.
+
+    Args:
+        roads: graph of intersections, whose edges are the links.
+        crossing: the intersection.
+    """
     for tail, head in product(roads.predecessors(crossing), roads.successors(crossing)):
         yield (tail, crossing), (crossing, head)
 
 
 def links_beside(roads: nx.DiGraph, crossing: int) -> Iterator[tuple[Link, Link]]:
-    """Yield the pairs of links that both lead into an intersection, or both out of it."""
+    """Yield the pairs of links that both lead into an intersection, or both out of it.
+
+    Args:
+        roads: graph of intersections, whose edges are the links.
+        crossing: the intersection.
+    """
     for a, b in product(list(roads.predecessors(crossing)), repeat=2):
         if a < b:
             yield (a, crossing), (b, crossing)

@@ -77,8 +77,8 @@ class _TauThroughLayers(nn.Module):
         fed = 12 * (tau.unsqueeze(1) - 0.5)
         around = graph.matrix.multiply(fed)
         hidden = first.on_features(graph) + around * self.neighbour_tau + fed * self.root_tau
-        found: Tensor = self.head(torch.relu(second(torch.relu(hidden), graph.matrix_for(0))))[0]
-        return found
+        output: Tensor = self.head(torch.relu(second(torch.relu(hidden), graph.matrix_for(0))))[0]
+        return output
 
     def forward(self, graph: GraphInputs) -> Any:
         """As a quantile head does, from the graph itself."""
@@ -109,6 +109,17 @@ def all_pairs_rqr(
 
     The mean over all N² pairs is computed here from sorted targets in N log N: within an interval
     the sum of (y − lower)(y − upper) needs only the sums of 1, y and y² up to its ends.
+
+    Args:
+        lower: (N,) lower bounds.
+        upper: (N,) upper bounds.
+        y: (N,) targets.
+        coverage: wanted coverage.
+        lambda_width: width penalty.
+        gamma_order: penalty of bounds in the wrong order.
+
+    Returns:
+        The loss, a scalar.
     """
     targets = y.sort().values
     powers = torch.stack([torch.ones_like(targets), targets, targets**2])
@@ -119,8 +130,8 @@ def all_pairs_rqr(
     def product(part: Tensor) -> Tensor:
         """Σ (y − lower)(y − upper) over targets with these sums of 1, y and y²."""
         count, total, squares = part
-        found: Tensor = squares - (lower + upper) * total + lower * upper * count
-        return found
+        total_product: Tensor = squares - (lower + upper) * total + lower * upper * count
+        return total_product
 
     everything = product(sums[:, -1:].expand(-1, len(lower)))
     inside = product(sums[:, end] - sums[:, start])

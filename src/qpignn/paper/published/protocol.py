@@ -112,8 +112,8 @@ def published_view(
     nodes = data.x.shape[0]
     order = torch.randperm(nodes, generator=streams.torch)
     if split != "random":  # those chosen for test first, each part still in random order
-        judged = split_nodes(data, test=TEST_SHARE, by=split, seed=SEED).test_mask
-        order = torch.cat([order[judged[order]], order[~judged[order]]])
+        is_test = split_nodes(data, test=TEST_SHARE, by=split, seed=SEED).test_mask
+        order = torch.cat([order[is_test[order]], order[~is_test[order]]])
     test, train = order[: int(TEST_SHARE * nodes)], order[int(TEST_SHARE * nodes) :]
     if whole:
         data.test_mask = torch.zeros(nodes, dtype=torch.bool)
