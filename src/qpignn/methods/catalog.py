@@ -7,6 +7,7 @@ an installed package declares as an entry point of the group ``qpignn.methods``.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -150,12 +151,7 @@ def find_class(name: str) -> type[IntervalMethod]:
     if is_object_path(name):
         return _checked_class(name, load_object(name))
     check_method_name(name)
-    return CLASSES[name] if name in CLASSES else _installed_class(name)
-
-
-def _installed_class(name: str) -> type[IntervalMethod]:
-    cls: type[IntervalMethod] = load_installed(METHOD_GROUP, name, IntervalMethod)
-    return cls
+    return CLASSES.get(name) or load_installed(METHOD_GROUP, name, IntervalMethod)
 
 
 def _checked_class(path: object, candidate: object) -> type[IntervalMethod]:
@@ -197,10 +193,8 @@ def saved_class(method: type[IntervalMethod] | str | None) -> Iterator[None]:
     Yields:
         None.
     """
-    given: tuple[type[IntervalMethod], ...] = ()
-    if method is not None:
-        candidate = load_object(method) if isinstance(method, str) else method
-        given = (_checked_class(method, candidate),)
+    candidate = load_object(method) if isinstance(method, str) else method
+    given = () if method is None else (_checked_class(method, candidate),)
     token = _GIVEN.set((*_GIVEN.get(), *given))
     try:
         yield
@@ -220,17 +214,16 @@ def class_named(name: str) -> type[IntervalMethod]:
     Raises:
         ModelFileError: if there is no such class.
     """
-    classes: list[type[IntervalMethod]] = [*_GIVEN.get(), *CLASSES.values(), Conformal, Prefit]
-    for cls in classes:
+    own: tuple[type[IntervalMethod], ...]
+    own = (*_GIVEN.get(), *CLASSES.values(), Conformal, Prefit)
+    protocols = (find_protocol(protocol) for protocol in protocol_names())
+    theirs = (cls for protocol in protocols for cls in protocol.method_classes())
+    for cls in itertools.chain(own, theirs):
         if cls.__name__ == name:
             return cls
-    for protocol in protocol_names():
-        for cls in find_protocol(protocol).method_classes():
-            if cls.__name__ == name:
-                return cls
     for entry, path in installed(METHOD_GROUP).items():
         if path.rpartition(":")[2] == name:
-            return _installed_class(entry)
+            return find_class(entry)
     raise ModelFileError(
         f"expected a saved model of a method of qpignn or of an installed package, got one of "
         f"{brief(name)}; give its class: load_method(folder, method={name}), or "

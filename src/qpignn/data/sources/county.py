@@ -128,12 +128,8 @@ ABOUT = {
 EXTRA = ("migration", "birth", "death")
 DATASETS = tuple(
     Dataset(
-        name,
-        "county",
-        f"US counties; borders; {about}",
-        partial(load_county, name),
-        tuple(FILES.values()),
-        Size(3234, 9483, 0, 6),
+        *(name, "county", f"US counties; borders; {about}", partial(load_county, name)),
+        *(tuple(FILES.values()), Size(3234, 9483, 0, 6)),
         benchmark=name not in EXTRA,
     )
     for name, about in ABOUT.items()

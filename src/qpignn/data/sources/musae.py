@@ -144,24 +144,14 @@ WIKIPEDIA: dict[str, tuple[Size, float | None]] = {
 }
 DATASETS = (
     Dataset(
-        "twitch",
-        "twitch",
-        "users; friendships; log views",
-        load_twitch,
-        twitch_files(),
-        Size(1912, 31299, 0, 3169),
-        19.9,
-        twitch_files,
+        *("twitch", "twitch", "users; friendships; log views", load_twitch, twitch_files()),
+        *(Size(1912, 31299, 0, 3169), 19.9, twitch_files),
     ),
     *(
         Dataset(
-            name,
-            "wikipedia",
-            f"pages on {name}s; links; monthly traffic",
-            partial(load_wikipedia, name),
-            tuple(files_of("wikipedia", name).values()),
-            size,
-            ones,
+            *(name, "wikipedia", f"pages on {name}s; links; monthly traffic"),
+            *(partial(load_wikipedia, name), tuple(files_of("wikipedia", name).values())),
+            *(size, ones),
         )
         for name, (size, ones) in WIKIPEDIA.items()
     ),

@@ -168,12 +168,8 @@ def links_beside(roads: nx.DiGraph, crossing: int) -> Iterator[tuple[Link, Link]
 SIZES = {"anaheim": Size(914, 3881, 0, 4), "chicago": Size(2176, 15104, 0, 4)}
 DATASETS = tuple(
     Dataset(
-        name,
-        "transport",
-        "road links; shared crossings; flow",
-        partial(load_transport, name),
-        tuple(CITIES[name].files.values()),
-        size,
+        *(name, "transport", "road links; shared crossings; flow", partial(load_transport, name)),
+        *(tuple(CITIES[name].files.values()), size),
     )
     for name, size in SIZES.items()
 )
