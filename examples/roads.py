@@ -1,8 +1,8 @@
-"""How much traffic must a road be built for? Upper bounds on road flows in Anaheim.
+"""Upper bounds on road flows in Anaheim, to plan the capacity of roads.
 
-Flows are known on four fifths of the roads. For the others, a bound that the true flow stays below
-nine times out of ten, beside the plain prediction. Needs the data set anaheim, which is looked for
-in QPIGNN_DATA_DIR and else downloaded:
+Flows are known on four fifths of the roads. For the others the model predicts a bound that the true
+flow does not exceed nine times out of ten. Needs the data set anaheim, which is read from the
+folder QPIGNN_DATA_DIR or downloaded:
 
     python examples/roads.py roads.png
 """
@@ -44,7 +44,7 @@ panels[0].set_axis_off()
 order = np.flatnonzero(test)[np.argsort(bound.upper[test])]
 rank = np.arange(len(order))
 panels[1].fill_between(
-    rank, bound.prediction[order], bound.upper[order], color="#9ecae1", label="kept in reserve"
+    rank, bound.prediction[order], bound.upper[order], color="#9ecae1", label="reserve"
 )
 over = flow[order] > bound.upper[order]
 panels[1].plot(rank[~over], flow[order][~over], ".", color="#08306b", label="true flow")

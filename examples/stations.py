@@ -1,6 +1,6 @@
-"""From two tables to a map of what is known and how well.
+"""From two tables to a map of predictions and of the widths of their intervals.
 
-Made-up measuring stations, a quarter of which have no measurement. Run it anywhere:
+The data are synthetic measuring stations, a quarter of them without a measurement:
 
     python examples/stations.py stations.png
 """
@@ -21,8 +21,8 @@ model = QpiGNN(confidence_level=[0.5, 0.8, 0.9], y_min=0).fit(data)
 print(model.diagnose(data))
 
 intervals = model.predict_interval(data)
-waiting = data.y.isnan().numpy()
-table = intervals.select(waiting).to_frame()
+unmeasured = data.y.isnan().numpy()
+table = intervals.select(unmeasured).to_frame()
 print(table.head().round(1).to_string(index=False))
 
 figure, panels = plt.subplots(1, 3, figsize=(16, 5), layout="constrained")
@@ -33,13 +33,13 @@ for panel, values, title in (
     (panels[1], intervals.width, "width of the 90 % interval"),
 ):
     panel.add_collection(LineCollection(lines, colors="0.85", linewidths=0.6, zorder=0))
-    for some, marker in ((~waiting, "o"), (waiting, "D")):
+    for some, marker in ((~unmeasured, "o"), (unmeasured, "D")):
         style = {"marker": marker, "s": 22, "edgecolors": "white", "linewidths": 0.3}
         scale = {"vmin": values.min(), "vmax": values.max(), "cmap": "viridis"}
         drawn = panel.scatter(*place[some].T, c=values[some], **style, **scale)
     figure.colorbar(drawn, ax=panel, shrink=0.8)
     panel.set_title(f"{title}  (diamonds: not measured)")
-    panel.set_aspect(1 / np.cos(np.radians(place[:, 1].mean())))  # degrees east are shorter
+    panel.set_aspect(1 / np.cos(np.radians(place[:, 1].mean())))  # degrees of longitude are shorter
     panel.set_axis_off()
 test = data.test_mask
 intervals.select(test.numpy()).plot(data.y[test], axes=panels[2])
