@@ -186,9 +186,9 @@ def test_report_shows_every_column_of_the_table_also_those_that_are_no_features(
     height, kind, remark = columns["list"]  # id and target are there anyway
     assert [one["name"] for one in columns["list"]] == ["height", "kind", "remark"]
     assert height["values"] == pytest.approx(frame["height"].tolist(), rel=1e-8)
-    assert [kind["words"][code] for code in kind["codes"]] == frame["kind"].tolist()
+    assert [kind["categories"][code] for code in kind["codes"]] == frame["kind"].tolist()
     assert remark["codes"][:7] == [-1] * 6 + [0]
-    assert remark["words"][0] == "remark 6"
+    assert remark["categories"][0] == "remark 6"
     assert columns["left_out"] == []
 
 
