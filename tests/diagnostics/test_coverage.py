@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from qpignn.diagnostics.coverage import count_coverage, coverage_by_group, holm, percent
+from qpignn.diagnostics.coverage import by_group, count_coverage, holm, percent
 from qpignn.diagnostics.grouping import Grouping
 
 
@@ -48,20 +48,20 @@ def test_holm_rejects_by_hand() -> None:
     assert holm([]) == []
 
 
-def test_coverage_by_group_counts_held_out_nodes_only() -> None:
+def test_by_group_counts_held_out_nodes_only() -> None:
     member = np.array([0, 0, 0, 1, 1, 1])
     held_out = np.array([True, True, False, True, True, True])
     hits = np.array([True, False, True, True, True, True])
     width = np.array([1.0, 3.0, 100.0, 2.0, 2.0, 5.0])
     halves = Grouping("half", ["a", "b"], ["the first", "the second"], member, column=True)
     alone = Grouping("one", ["all"], ["all"], np.zeros(6, dtype=int))
-    (division,) = coverage_by_group([halves, alone], hits, width, held_out, 0.5)
+    (division,) = by_group([halves, alone], hits, width, held_out, 0.5)
     first, second = division.groups
     assert (first.coverage.nodes, first.coverage.covered, first.width) == (2, 1, 2.0)
     assert (second.coverage.nodes, second.coverage.covered, second.width) == (3, 3, 3.0)
     assert division.worst is first
     assert (first.bound, second.bound) == (None, None)
-    (one_sided,) = coverage_by_group([halves], hits, None, held_out, 0.5, bound=width)
+    (one_sided,) = by_group([halves], hits, None, held_out, 0.5, bound=width)
     assert [(group.width, group.bound) for group in one_sided.groups] == [(None, 2.0), (None, 3.0)]
 
 

@@ -103,7 +103,7 @@ class RenamedFields:
 
     _renamed: ClassVar[Mapping[str, str]] = {}
 
-    if not TYPE_CHECKING:  # unknown attributes stay errors for type checkers
+    if not TYPE_CHECKING:  # type checkers still report unknown attributes
 
         def __getattr__(self, name: str) -> Any:
             if name not in self._renamed:
@@ -157,7 +157,7 @@ class Division:
         return min(self.groups, key=lambda group: group.coverage.too_few)
 
 
-def coverage_by_group(
+def by_group(
     groupings: Sequence[Grouping],
     hits: Mask,
     width: Floats | None,
@@ -180,34 +180,27 @@ def coverage_by_group(
         One division per grouping.
     """
     kept = [grouping for grouping in groupings if len(grouping.labels) > 1]
-    masks = [
-        [held_out & (grouping.member == i) for i in range(len(grouping.labels))]
-        for grouping in kept
-    ]
+    masks = [[held_out & (g.member == i) for i in range(len(g.labels))] for g in kept]
     coverages = [[count_coverage(hits[mask], level) for mask in row] for row in masks]
     flat = [coverage for row in coverages for coverage in row]
     rejected = iter(holm([coverage.too_few for coverage in flat if coverage.nodes >= FEWEST]))
     below = iter([one.nodes >= FEWEST and next(rejected) and one.short for one in flat])
-    return [
-        Division(
-            grouping.name,
-            grouping.column,
-            [
-                Group(
-                    label=label,
-                    description=description,
-                    coverage=coverage,
-                    width=None if width is None else float(width[mask].mean()),
-                    bound=None if bound is None else float(bound[mask].mean()),
-                    below=next(below),
-                )
-                for label, description, coverage, mask in zip(
-                    grouping.labels, grouping.descriptions, row, mask_row, strict=True
-                )
-            ],
-        )
-        for grouping, row, mask_row in zip(kept, coverages, masks, strict=True)
-    ]
+    divisions = []
+    for grouping, *columns in zip(kept, coverages, masks, strict=True):
+        rows = zip(grouping.labels, grouping.descriptions, *columns, strict=True)
+        groups = [
+            Group(
+                label=label,
+                description=description,
+                coverage=coverage,
+                width=None if width is None else float(width[mask].mean()),
+                bound=None if bound is None else float(bound[mask].mean()),
+                below=next(below),
+            )
+            for label, description, coverage, mask in rows
+        ]
+        divisions.append(Division(grouping.name, grouping.column, groups))
+    return divisions
 
 
 def can_show_shortfall(nodes: int, level: float, rate: float) -> bool:

@@ -17,13 +17,7 @@ import pandas as pd
 from qpignn.data.graph import check_graph, given_nodes, labelled, test_nodes
 from qpignn.data.matrix import column
 from qpignn.data.structure import Integers, communities, neighbour_gap
-from qpignn.diagnostics.coverage import (
-    Coverage,
-    Division,
-    Mask,
-    count_coverage,
-    coverage_by_group,
-)
+from qpignn.diagnostics.coverage import Coverage, Division, Mask, by_group, count_coverage
 from qpignn.diagnostics.findings import (
     Finding,
     by_severity,
@@ -101,11 +95,9 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         """Show the findings as a list in a notebook."""
-        lines = (
-            f"<li><strong>{finding.severity}</strong>: {escape(finding.text)}</li>"
-            for finding in self.findings
-        )
-        return f"<ul>{''.join(lines)}</ul>"
+        pairs = ((finding.severity, escape(finding.text)) for finding in self.findings)
+        items = (f"<li><strong>{severity}</strong>: {text}</li>" for severity, text in pairs)
+        return f"<ul>{''.join(items)}</ul>"
 
     def __str__(self) -> str:
         return "\n".join(f"{finding.severity}: {finding.text}" for finding in self.findings)
@@ -141,23 +133,18 @@ def diagnose(
         ArrayError: if the intervals are not one per node of the graph.
     """
     data = check_graph(data, need_target=False)
-    for given_intervals in (intervals, *others):
-        if not isinstance(given_intervals, Intervals):
-            raise ArrayError(
-                f"intervals: expected the result of predict_interval, got "
-                f"{type(given_intervals).__name__}"
-            )
-        if len(given_intervals) != data.x.shape[0]:
+    for one in (intervals, *others):
+        if not isinstance(one, Intervals):
+            raise ArrayError(f"intervals: expected Intervals, got {type(one).__name__}")
+        if len(one) != data.x.shape[0]:
             raise ArrayError(
                 f"expected intervals of all {data.x.shape[0]:,} nodes of the graph, got "
-                f"{len(given_intervals):,}; predict without a mask"
+                f"{len(one):,}; predict without a mask"
             )
     columns = _columns(data, by)
     held_out, given = test_nodes(data).numpy(), given_nodes(data).numpy()
     level, n_labelled = intervals.confidence_level, int(labelled(data).sum())
-    community = (
-        communities(data) if held_out.any() else None
-    )  # else only if the shift test needs it
+    community = communities(data) if held_out.any() else None  # else only for the shift test
     shift = label_shift(data, community=community)
     side, unbounded = intervals.side, _unbounded(intervals)
     findings = [
@@ -180,15 +167,15 @@ def diagnose(
     groupings = _groupings(
         data, intervals, held_out, given, width=width, community=community, columns=columns
     )
-    divisions = coverage_by_group(groupings, hits, width, held_out, level, bound=intervals.bound)
-    misses = int(below[held_out].sum()), int(above[held_out].sum())
+    divisions = by_group(groupings, hits, width, held_out, level, bound=intervals.bound)
+    n_below, n_above = int(below[held_out].sum()), int(above[held_out].sum())
     error = np.abs(y - intervals.prediction)[held_out]
     errors = [] if width is None else error_bins(width[held_out], error)
     findings += [
         *overall_findings(overall, side),
         *level_findings(levels, level),
         *group_findings(divisions, level),
-        *miss_findings(*misses, side),
+        *miss_findings(n_below, n_above, side),
         *([] if width is None else _width_findings(width[held_out], error)),
     ]
     return Diagnosis(
@@ -198,8 +185,8 @@ def diagnose(
         divisions=divisions,
         side=side,
         unbounded=unbounded,
-        below=misses[0],
-        above=misses[1],
+        below=n_below,
+        above=n_above,
         errors=errors,
         shift=shift,
         findings=by_severity(findings),
@@ -240,9 +227,7 @@ def _columns(data: Data, by: Mapping[str, Any] | Sequence[str]) -> dict[str, Any
             continue
         if name not in names:
             listed = quoted([*columns, *names], 12)
-            has = (
-                f"it has {listed}" if listed else "it has no named columns; pass by={name: values}"
-            )
+            has = f"it has {listed}" if listed else "it has no names; pass by={name: values}"
             raise SettingError(f"by: expected a column of the graph, got {name!r}; {has}")
         columns[name] = column(data.x, names.index(name)).double().numpy()
     return columns

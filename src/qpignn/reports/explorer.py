@@ -13,6 +13,7 @@ COLOURS = {
     "prediction": "prediction",
     "error": "error: true value − prediction",
 }
+PAGES = {"first": "First", "back": "Previous", "on": "Next", "last": "Last"}
 
 
 def explorer(content: dict[str, Any]) -> str:
@@ -133,12 +134,7 @@ def _table() -> str:
     """Return the table with its controls; the browser fills in header and rows."""
     pager = "".join(
         f'<button type="button" class="button" data-page="{way}">{label}</button>'
-        for way, label in (
-            ("first", "First"),
-            ("back", "Previous"),
-            ("on", "Next"),
-            ("last", "Last"),
-        )
+        for way, label in PAGES.items()
     )
     return (
         '<div class="table"><div class="controls">'

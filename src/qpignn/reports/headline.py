@@ -71,8 +71,12 @@ def key_numbers(results: Results) -> list[dict[str, str]]:
     figures = results.figures
     tiles = []
     if results.diagnosis.coverage is not None and figures is not None:
+        note = (
+            f"of the prediction (MAE), in the target's unit; RMSE {format_number(figures['rmse'])}"
+        )
+        error = _tile("Mean error", format_number(figures["mae"]), note)
         size_tiles = _interval_tiles if results.intervals.side == "both" else _bound_tiles
-        tiles = [*size_tiles(results, figures), _error_tile(figures)]
+        tiles = [*size_tiles(results, figures), error]
     n_labelled = int(labelled(results.data).sum())
     unlabelled = len(results.intervals) - n_labelled
     if unlabelled:
@@ -110,11 +114,6 @@ def _bound_tiles(results: Results, figures: dict[str, float | None]) -> list[dic
         note = f"of the bound as the {percent(tau)} quantile; smaller is better"
         tiles.append(_tile("Pinball loss", format_number(figures["pinball"]), note))
     return tiles
-
-
-def _error_tile(figures: dict[str, float | None]) -> dict[str, str]:
-    note = f"of the prediction (MAE), in the target's unit; RMSE {format_number(figures['rmse'])}"
-    return _tile("Mean error", format_number(figures["mae"]), note)
 
 
 def _tile(label: str, value: str, note: str) -> dict[str, str]:

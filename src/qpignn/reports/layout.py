@@ -167,22 +167,21 @@ def _spread(links: Any, places: Places) -> Places:
     """Apply attraction along edges and repulsion between nearby nodes, with decreasing steps."""
     nodes = len(places)
     source, target = links.nonzero()
-    length_scale = 1 / np.sqrt(nodes)  # edge length if nodes filled a unit square
+    edge_length = 1 / np.sqrt(nodes)  # edge length if nodes filled a unit square
     places = places.copy()
     degree = np.maximum(np.bincount(source, minlength=nodes), 1)[:, None]
     for turn in range(ROUNDS):
-        largest_step = 2 * length_scale * (1 - turn / ROUNDS) + 0.05 * length_scale
+        largest_step = 2 * edge_length * (1 - turn / ROUNDS) + 0.05 * edge_length
         gap = places[target] - places[source]
         length = np.linalg.norm(gap, axis=1, keepdims=True)
-        pull = gap * length / length_scale
+        pull = gap * length / edge_length
         move = np.column_stack(
             [np.bincount(source, weights=pull[:, axis], minlength=nodes) for axis in (0, 1)]
         ) / np.sqrt(degree)
         distance, near = cKDTree(places).query(places, min(NEAR, nodes))
         away = places[:, None] - places[near]
-        move += (
-            away * (length_scale / np.maximum(distance, 0.01 * length_scale))[..., None] ** 2
-        ).sum(axis=1)
+        push = edge_length / np.maximum(distance, 0.01 * edge_length)
+        move += (away * push[..., None] ** 2).sum(axis=1)
         size = np.maximum(np.linalg.norm(move, axis=1, keepdims=True), 1e-12)
         places += move / size * np.minimum(size, largest_step)
     return places

@@ -73,11 +73,7 @@ def to_json(table: Table) -> str:
     return json.dumps(json_safe(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-FORMATS: dict[str, Callable[[Table], str]] = {
-    "md": to_markdown,
-    "latex": to_latex,
-    "json": to_json,
-}
+FORMATS = {"md": to_markdown, "latex": to_latex, "json": to_json}
 
 
 def _cell(

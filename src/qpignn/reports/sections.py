@@ -33,19 +33,9 @@ def sections(content: dict[str, Any]) -> list[Section]:
     Args:
         content: see :func:`qpignn.reports.page.render_page`.
     """
-    makers = (
-        _summary,
-        _findings,
-        _band,
-        _calibration,
-        _errors,
-        _groups,
-        _explorer,
-        training,
-        background,
-    )
-    made = [part for make in makers if (part := make(content)) is not None]
-    return [part for part in made if part.html]
+    charts = (_band, _calibration, _errors, _groups, _explorer)
+    makers = (_summary, _findings, *charts, training, background)
+    return [part for make in makers if (part := make(content)) is not None]
 
 
 def _summary(content: dict[str, Any]) -> Section:
@@ -144,11 +134,7 @@ def _calibration(content: dict[str, Any]) -> Section | None:
         f"{percentage(point['coverage'])} at {percent(point['level'])}" for point in levels
     )
     rows = [
-        (
-            percent(point["level"]),
-            percentage(point["coverage"]),
-            percent_range(point),
-        )
+        (percent(point["level"]), percentage(point["coverage"]), percent_range(point))
         for point in levels
     ]
     listed = table(("Nominal", "Observed", "95\u00a0% range"), rows, "Coverage by level")

@@ -29,16 +29,12 @@ class Wording:
     @property
     def all_covered(self) -> str:
         """Plural of ``covered``."""
-        return _plural(self.covered)
+        return self.covered.replace("its", "their") + "s"
 
     @property
     def all_missed(self) -> str:
         """Plural of ``missed``."""
-        return _plural(self.missed)
-
-
-def _plural(position: str) -> str:
-    return position.replace("its", "their") + "s"
+        return self.missed.replace("its", "their") + "s"
 
 
 WORDINGS = {
