@@ -28,8 +28,8 @@ from faults.steps import Fault, Steps
 from qpignn.cli import main
 
 for late in (  # commands import what they need when they are called: here it is there already
-    *("data.catalog", "data.convert", "data.readers", "experiments.plan", "experiments.run"),
-    *("methods.bundle", "reports.content", "reports.paper", "reports.pictures"),
+    *("data.catalog", "data.convert", "data.readers", "paper.plan", "experiments.run"),
+    *("methods.bundle", "reports.content", "paper.tables", "paper.pictures"),
 ):
     import_module(f"qpignn.{late}")
 torch.set_num_threads(1)
