@@ -49,14 +49,14 @@ def main(picture: str) -> None:
     Args:
         picture: the file to draw to.
     """
-    data = split_nodes(load_dataset("er", nodes=200), test=0.3, seed=0)
+    data = split_nodes(load_dataset("basic", nodes=200), test=0.3, seed=0)
     encoders = {"sage": "sage", "mlp": "mlp", "Transformer": Transformer}
     figure, panels = plt.subplots(1, 2, figsize=(12, 4), layout="constrained")
     for panel, method in zip(panels, ("cqr", "mc_dropout"), strict=True):
         for name, encoder in encoders.items():
             model = make_method(method, encoder=encoder, epochs=60).fit(data)
             intervals = model.predict_interval(data, data.test_mask)
-            figures = summary(intervals, data.y[data.test_mask])
+            figures = summary(intervals, data.y[data.test_mask], y_given=data.y[data.train_mask])
             print(f"{method:12} {name:12} PICP {figures['picp']:.2f}  MPIW {figures['mpiw']:.2f}")
             panel.plot(sorted(intervals.width), label=name)
         panel.set(title=method, xlabel="test nodes by width", ylabel="width of the interval")

@@ -78,7 +78,7 @@ def test_other_edge_features_than_those_of_the_fit_are_refused() -> None:
 @pytest.mark.parametrize("attr", [torch.ones(3, 2), torch.full((177, 1), torch.nan)])
 def test_edge_features_of_another_shape_or_not_finite_are_refused(attr: Tensor) -> None:
     (ends, _), x = edges(), features()
-    with pytest.raises(GraphError, match="edge_attr: expected finite numbers of shape"):
+    with pytest.raises(GraphError, match="edge_attr: expected a tensor of finite numbers of shape"):
         GatEncoder.prepare(x, ends, edge_attr=attr)
 
 

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from qpignn.data.matrix import is_sparse, select_rows, to_scipy
 from qpignn.encoders.sparse import MaxMatrix, SparseMatrix, csr_arrays, index_type
-from qpignn.errors import GraphError
+from qpignn.errors import GraphError, brief
 from qpignn.runtime.memory import CHUNK_ROWS, allocate_tensor, row_chunks
 
 MatrixBuilder = Callable[[Tensor, Tensor | None, int, Tensor | None, torch.dtype], SparseMatrix]
@@ -185,11 +185,14 @@ def edge_features(edge_attr: Tensor | None, edges: int, dtype: torch.dtype) -> T
     """
     if edge_attr is None:
         return None
-    columns = edge_attr.unsqueeze(1) if edge_attr.dim() == 1 else edge_attr
-    if columns.dim() != 2 or len(columns) != edges or not bool(columns.isfinite().all()):
+    columns = edge_attr
+    if isinstance(columns, Tensor) and columns.dim() == 1:
+        columns = columns.unsqueeze(1)
+    right = isinstance(columns, Tensor) and columns.dim() == 2 and len(columns) == edges
+    if not (right and bool(columns.isfinite().all())):
         raise GraphError(
-            f"edge_attr: expected finite numbers of shape ({edges}, edge features), got shape "
-            f"{tuple(edge_attr.shape)}; give one row of numbers per edge"
+            f"edge_attr: expected a tensor of finite numbers of shape ({edges}, edge features), "
+            f"got {brief(edge_attr)}; give one row of numbers per edge"
         )
     return columns.to(dtype)
 
@@ -201,9 +204,7 @@ def count_edge_features(edge_attr: Tensor | None, edge_weight: Tensor | None) ->
         edge_attr: (edges,) or (edges, columns).
         edge_weight: (edges,).
     """
-    columns = (
-        0 if edge_attr is None else edge_attr[:0].flatten(1).shape[1] if edge_attr.dim() > 1 else 1
-    )
+    columns = 0 if edge_attr is None else 1 if edge_attr.dim() == 1 else edge_attr.shape[1]
     return columns + (edge_weight is not None)
 
 

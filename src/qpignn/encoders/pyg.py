@@ -179,6 +179,9 @@ def seeded(generator: torch.Generator, device: torch.device) -> Iterator[None]:
     Args:
         generator: draws the seed.
         device: a GPU whose generator is seeded too.
+
+    Yields:
+        None.
     """
     seed = int(torch.randint(2**62, (), generator=generator, device="cpu"))
     with torch.random.fork_rng([device] if device.type == "cuda" else []):

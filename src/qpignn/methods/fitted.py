@@ -40,7 +40,7 @@ class Fitted:
         calibrated_on: number of units that determined the widths; None if none did.
         weighted: whether edges had different weights; None without edges, and for a model saved
             before this was recorded.
-        edge_columns: number of edge features, a weight included.
+        edge_columns: number of edge features, a weight included; 0 for encoders that use none.
     """
 
     settings: dict[str, Any]
@@ -60,6 +60,9 @@ class Fitted:
             data: the graph it was fitted on.
             calibrated_on: number of units that determined the widths.
         """
+        edge_columns = 0
+        if method.uses_edge_features():
+            edge_columns = count_edge_features(data.get("edge_attr"), data.get("edge_weight"))
         return cls(
             settings=saved_settings(method),
             columns=int(data.x.shape[1]),
@@ -67,7 +70,7 @@ class Fitted:
             coding=None if data.get("coding") is None else data.coding.to_dict(),
             calibrated_on=calibrated_on,
             weighted=is_weighted(data) if data.edge_index.shape[1] else None,
-            edge_columns=count_edge_features(data.get("edge_attr"), data.get("edge_weight")),
+            edge_columns=edge_columns,
         )
 
     def check_types(self) -> None:
