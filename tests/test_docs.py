@@ -29,7 +29,8 @@ def blocks(text: str, language: str) -> list[str]:
 
 def test_the_map_is_what_import_linter_enforces() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    house, inside = settings["tool"]["importlinter"]["contracts"]
+    contracts = settings["tool"]["importlinter"]["contracts"]
+    house, inside = (one for one in contracts if one["type"] == "layers")
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     assert "\n".join(house["layers"]) in page
     rooms = [
