@@ -46,7 +46,6 @@ class Calibrator(Protocol):
     @property
     def side(self) -> Side:
         """``both``, or the only bound that is calibrated: ``lower`` or ``upper``."""
-        ...
 
     def fit(
         self,
@@ -68,11 +67,10 @@ class Calibrator(Protocol):
             unit: from the net's units to those in which widths are compared.
             heavy_tailed: whether a few targets are far larger than the others.
         """
-        ...
 
 
 @dataclass(frozen=True)
-class CrossFit:
+class CrossFit(Calibrator):
     """Scales half-widths until the units that members held out are covered.
 
     The form of the intervals is chosen by :func:`choose_form` and its one degree of freedom by

@@ -33,6 +33,9 @@ class Ablation(NetMethod):
         lambda_width: price of width; default α/2 of the highest level.
         half_width: as for QpiGNN.
         violation: as for QpiGNN.
+
+    Attributes:
+        margin_: the half-width of the ``fixed`` head, in the nets' units.
     """
 
     head: HeadKind = "dual"

@@ -1,4 +1,4 @@
-"""A fit on disk: the model, the graph it was fitted on, the user's table, and where all came from.
+"""A fit on disk: the model, the graph it was fitted on, the user's table, and their origin.
 
 ``fit.json`` is written last and carries the digests of the other files, so a folder that was only
 half written or mixed from two fits is refused, not read. A graph larger than memory is not copied:
@@ -49,7 +49,12 @@ FILES = ("model.json", *COPIES, MASKS_FILE)
 
 @dataclass(frozen=True)
 class MappedAt:
-    """Where a graph lies that is too large to copy, and what tells it from others."""
+    """A graph that is too large to copy.
+
+    Attributes:
+        folder: where it is stored.
+        digest: of its contents.
+    """
 
     folder: str
     digest: str
@@ -71,7 +76,14 @@ class Origin:
 
     @classmethod
     def of_mapped(cls, folder: Path) -> Origin:
-        """Tell a graph that was converted by its folder."""
+        """Describe a converted graph.
+
+        Args:
+            folder: where it is stored.
+
+        Returns:
+            The origin.
+        """
         where = MappedAt(str(folder.resolve()), graph_digest(folder))
         roles = describe_graph(folder).roles
         return cls(None, None if roles is None else ColumnRoles.from_dict(roles), where)
@@ -95,30 +107,42 @@ class Origin:
     def from_dict(cls, values: dict[str, Any]) -> Origin:
         """Return what :meth:`to_dict` described.
 
-        A graph that lies elsewhere is named by its whole path; it is only ever read.
+        A graph in another folder is named by its absolute path; it is only read.
+
+        Args:
+            values: as read from a file; unchecked.
 
         Raises:
-            KeyError, TypeError, ValueError: if a file says something else.
+            KeyError: if a field is missing.
+            TypeError: if a field has another type.
+            ValueError: if a path is not absolute.
         """
         dataset, roles, graph = values["dataset"], values["roles"], values.get("graph")
-        found = cls(
+        origin = cls(
             dataset,
             None if roles is None else ColumnRoles.from_dict(roles),
             None if graph is None else MappedAt(**graph),
         )
-        named = dataset if found.roles is None else found.roles.target
-        if found.graph is not None:
-            named = found.graph.folder
+        named = dataset if origin.roles is None else origin.roles.target
+        if origin.graph is not None:
+            named = origin.graph.folder
             if not os.path.isabs(named) or os.path.normpath(named) != named:
                 raise ValueError(f"graph: expected a whole path, got {named!r}")
         if not isinstance(named, str):
             raise TypeError("expected the name of what is predicted")
-        return found
+        return origin
 
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted model with its graph (all known targets, and masks), and the table it is from."""
+    """A fitted model with its graph and the table it is from.
+
+    Attributes:
+        model: the fitted method.
+        data: the graph with all known targets, and masks.
+        table: the user's table of nodes, if there was one.
+        origin: where the graph came from.
+    """
 
     model: IntervalMethod
     data: Data
@@ -127,9 +151,14 @@ class Fit:
 
 
 def save_fit(folder: Path, fit: Fit) -> None:
-    """Write a fit; a page about another one that lies there is taken away.
+    """Write a fit; a report page of another fit in the folder is removed.
+
+    Args:
+        folder: where to.
+        fit: the fit.
 
     Raises:
+        SettingError: if the folder of the graph is a link.
         WriteError: where it cannot be written; an earlier fit and its page stay as they were.
     """
     if (folder / GRAPH).is_symlink():  # files would be written elsewhere
@@ -166,13 +195,14 @@ def has_finished_fit(folder: Path, model: IntervalMethod | None = None) -> bool:
 
 
 def load_fit(folder: Path) -> Fit:
-    """Read a fit that :func:`save_fit` wrote, also while another process is writing one there.
+    """Return a fit that :func:`save_fit` wrote, also while another process is writing one there.
 
     Args:
         folder: where the fit is.
 
     Raises:
-        ModelFileError, ReadError: if there is no fit, or a damaged or mixed one.
+        ModelFileError: if there is no fit, or a damaged or mixed one.
+        ReadError: if its files cannot be read.
     """
     return read_consistent(folder, (*MODEL_FILES, *FILES, ORIGIN), lambda: _load_fit(folder))
 
@@ -182,7 +212,7 @@ def _load_fit(folder: Path) -> Fit:
     try:
         origin = read_json(folder / ORIGIN)
         whole = origin["digests"] == _digests(folder)
-        found = Origin.from_dict(origin)
+        origin_of_fit = Origin.from_dict(origin)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         whole = False
     if not whole:
@@ -190,11 +220,18 @@ def _load_fit(folder: Path) -> Fit:
             f"{folder}: expected a folder written by one 'qpignn fit', got one with missing, "
             f"damaged or mixed files; fit again"
         )
-    data = load_graph(folder / GRAPH) if found.graph is None else _open_mapped(folder, found.graph)
+    data = _load_graph(folder, origin_of_fit)
     data.feature_names, data.coding = model.fitted_.names, model.coding_
-    if found.roles is not None and found.roles.id is not None:
-        data.id_name = found.roles.id
-    return Fit(model, data, load_table(folder / GRAPH, data.x.shape[0]), found)
+    roles = origin_of_fit.roles
+    if roles is not None and roles.id is not None:
+        data.id_name = roles.id
+    return Fit(model, data, load_table(folder / GRAPH, data.x.shape[0]), origin_of_fit)
+
+
+def _load_graph(folder: Path, origin: Origin) -> Data:
+    if origin.graph is None:
+        return load_graph(folder / GRAPH)
+    return _open_mapped(folder, origin.graph)
 
 
 def _open_mapped(folder: Path, graph: MappedAt) -> Data:
@@ -226,21 +263,22 @@ def _digests(
     folder: Path, where: Callable[[Path], Path | None] = lambda path: path
 ) -> dict[str, str]:
     """Return digests of the files that are there; ``where`` says where their bytes lie."""
-    found = {}
+    digests = {}
     for name in FILES:
         path = where(folder / name)
         if path is not None and path.is_file():
             with open_regular(path) as file:
-                found[name] = hashlib.file_digest(file, "sha256").hexdigest()
-    return found
+                digests[name] = hashlib.file_digest(file, "sha256").hexdigest()
+    return digests
 
 
 def read_like(fit: Fit, nodes: Path, edges: Path | None, *, join: bool = False) -> Data:
-    """Read another graph, or new nodes of the fit's own, with the columns of the fit.
+    """Return another graph, or new nodes of the fit's own, with the columns of the fit.
 
     Args:
         fit: whose columns and files are meant.
-        nodes, edges: the files; without edges the nodes have no neighbours.
+        nodes: the file of nodes.
+        edges: the file of edges; without it the nodes have no neighbours.
         join: whether the nodes join the graph of the fit.
 
     Raises:
@@ -291,9 +329,9 @@ def with_new_labels(fit: Fit, nodes: Path) -> Data:
     new = new[~given[new]]
     if not len(new):
         raise SplitError(f"{nodes}: expected targets that the fit was not given, got none")
-    known = torch.full_like(data.y, torch.nan)
-    known[torch.from_numpy(positions)] = values.to(data.y.dtype)
-    data.y[new] = known[new]
+    targets = torch.full_like(data.y, torch.nan)
+    targets[torch.from_numpy(positions)] = values.to(data.y.dtype)
+    data.y[new] = targets[new]
     data.train_mask = given
     data.val_mask = None
     data.test_mask = torch.zeros_like(given).index_fill(0, new, True)

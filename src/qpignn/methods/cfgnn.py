@@ -57,6 +57,11 @@ class CorrectedGNN(QuantileGNN):
         consistency: price of moving bounds, in squared units of the target's deviation.
         trials: search ``correction_lr`` and ``consistency`` by Bayesian optimisation, so many
             evaluations; 0 takes them as given.
+
+    Attributes:
+        second_: the second net.
+        second_history_: of its training.
+        chosen_: the settings it was trained with.
     """
 
     correction: float = 0.25

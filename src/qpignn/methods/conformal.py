@@ -67,6 +67,12 @@ class Conformal(IntervalMethod):
             ``node_id`` in other graphs; a graph without ids must have them in the same rows, with
             the same features.
 
+    Attributes:
+        method_: the fitted copy of the method.
+        group_state_: what is needed to find the groups in other graphs.
+        widenings_: by level and group.
+        residuals_: errors on the fitted nodes, with ``neighbourhood``.
+
     Example:
         >>> from qpignn import Conformal, load_dataset, make_method
         >>> data = load_dataset("basic", nodes=80)

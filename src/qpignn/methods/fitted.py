@@ -59,6 +59,9 @@ class Fitted:
             method: the method that was fitted.
             data: the graph it was fitted on.
             calibrated_on: number of units that determined the widths.
+
+        Returns:
+            The description.
         """
         edge_columns = 0
         if method.uses_edge_features():

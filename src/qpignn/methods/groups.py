@@ -1,4 +1,4 @@
-"""Groups of nodes that are calibrated by themselves, and how difficult a neighbourhood is."""
+"""Groups of nodes that are calibrated separately, and the difficulty of a neighbourhood."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Labels = npt.NDArray[np.str_]
 Floats = npt.NDArray[np.float64]
 DEGREE_BINS = 4
-STEADY = 2.0  # a neighbourhood counts as if so many average nodes were in it
+STEADY = 2.0  # number of average nodes that are added to each neighbourhood
 
 
 def node_groups(
@@ -39,22 +39,25 @@ def node_groups(
     Args:
         data: the graph.
         kind: None (all in one), ``degree``, ``community``, a column of categories, or an attribute
-            with one label a node.
-        state: what an earlier call returned, when groups are found again.
-        new: whether groups are made. Their edges must not depend on which nodes score.
+            with one label per node.
+        state: what an earlier call returned, for the same groups in another graph.
+        new: whether groups are made. Their limits must not depend on which nodes are scored.
+
+    Raises:
+        SettingError: if the graph has no such groups.
     """
     nodes = data.x.shape[0]
     if kind is None:
         return np.full(nodes, "all"), None
     if kind == "degree":
-        found = degrees(data).astype(np.float64)
+        degree = degrees(data).astype(np.float64)
         if new:
             shares = np.linspace(0, 1, DEGREE_BINS + 1)[1:-1]
-            # of all nodes: edges between the scoring ones would make those unlike a new one
-            state = sorted({float(edge) for edge in np.quantile(found, shares)})
+            # of all nodes: limits fitted on scored nodes would make these unlike a new one
+            state = sorted({float(edge) for edge in np.quantile(degree, shares)})
         low = [0.0, *state]
         names = np.array([f"degree from {edge:g}" for edge in low])
-        return names[np.searchsorted(state, found, side="right")], state
+        return names[np.searchsorted(state, degree, side="right")], state
     if kind == "community":
         digest = hashlib.sha256(data.edge_index.numpy().tobytes()).hexdigest()
         if not new and state != digest:
@@ -97,6 +100,9 @@ class KnownResiduals:
             data: a checked graph.
             nodes: boolean, the nodes whose residuals are known.
             residuals: (nodes,), one number per node.
+
+        Returns:
+            The residuals with the keys of their nodes.
         """
         chosen = nodes.numpy()
         keys = _keys(data)[chosen].tolist()
@@ -106,52 +112,62 @@ class KnownResiduals:
     def on(self, data: Data) -> Floats:
         """Return the residuals of a graph's nodes, NaN where unknown.
 
+        Args:
+            data: a checked graph.
+
         Raises:
-            SettingError: if the nodes of the fit cannot be told in the graph.
+            SettingError: if the nodes of the fit cannot be identified in the graph.
         """
         graph_has_ids = data.get("node_id") is not None
         if graph_has_ids == bool(self.features):
             kinds = {True: "a graph with node_id", False: "a graph without node_id"}
             raise SettingError(
                 f"neighbourhood: expected {kinds[not graph_has_ids]}, as in the fit, got "
-                f"{kinds[graph_has_ids]}; its nodes cannot be told"
+                f"{kinds[graph_has_ids]}; its nodes cannot be identified"
             )
         keys = _keys(data)
         places = keys.get_indexer(pd.Index(self.keys, dtype=object))
-        known = places >= 0
-        if not known.any():
+        present = places >= 0
+        if not present.any():
             raise SettingError(
                 f"neighbourhood: expected a graph with nodes of the fit ({quoted(self.keys)}), got "
                 f"none of them; use neighbourhood=False for other graphs"
             )
         if self.features:
             nodes = torch.zeros(len(keys), dtype=torch.bool)
-            nodes[torch.from_numpy(places[known])] = True
-            if not known.all() or _digest(data, nodes) != self.features:
+            nodes[torch.from_numpy(places[present])] = True
+            if not present.all() or _digest(data, nodes) != self.features:
                 raise SettingError(
                     "neighbourhood: expected the graph of the fit, its nodes in the same order, "
                     "got other features in the rows of the fit; give both graphs node_id, by "
                     "which nodes are recognised in any order"
                 )
-        found = np.full(len(keys), np.nan)
-        found[places[known]] = self.residuals[known]
-        return found
+        residuals = np.full(len(keys), np.nan)
+        residuals[places[present]] = self.residuals[present]
+        return residuals
 
     def state(self) -> dict[str, Tensor]:
         """Return the contents as tensors, to be saved beside a model."""
-        words = {"keys": self.keys, "features": self.features}
-        return {"residuals": torch.from_numpy(self.residuals), "residual_nodes": pack_json(words)}
+        nodes = pack_json({"keys": self.keys, "features": self.features})
+        return {"residuals": torch.from_numpy(self.residuals), "residual_nodes": nodes}
 
     @classmethod
     def from_state(cls, state: dict[str, Tensor]) -> Self:
-        """Rebuild from :meth:`state`, or raise ValueError."""
+        """Return what :meth:`state` described.
+
+        Args:
+            state: as read from a file; unchecked.
+
+        Raises:
+            ValueError: if the tensors are not those of residuals.
+        """
         if "residual_nodes" not in state:
             raise ValueError(
                 "neighbourhood: expected the ids of the fitted nodes, got a model saved by a "
                 "version that did not keep them; fit again"
             )
-        words, residuals = unpack_json(state["residual_nodes"]), state["residuals"]
-        keys, features = words["keys"], words["features"]
+        nodes, residuals = unpack_json(state["residual_nodes"]), state["residuals"]
+        keys, features = nodes["keys"], nodes["features"]
         right = (
             isinstance(keys, list)
             and all(isinstance(key, str) for key in keys)
@@ -184,18 +200,23 @@ def _digest(data: Data, nodes: Tensor) -> str:
 
 
 def local_difficulty(edge_index: Tensor, residuals: Floats) -> Floats:
-    """Return the mean residual of each node's known neighbours, steadied by that of all.
+    """Return the mean residual of each node's known neighbours, shrunk towards that of all.
 
-    ``residuals`` are NaN where unknown; the result is relative to the overall mean.
+    Args:
+        edge_index: (2, edges).
+        residuals: (nodes,), NaN where unknown.
+
+    Returns:
+        (nodes,), relative to the overall mean.
     """
-    known = ~np.isnan(residuals)
-    typical = float(residuals[known].mean()) if known.any() else 1.0
+    available = ~np.isnan(residuals)
+    typical = float(residuals[available].mean()) if available.any() else 1.0
     if typical == 0:
         return np.ones(len(residuals))
     source, target = edge_index.numpy()
-    told = known[source]
+    counted = available[source]
     nodes = len(residuals)
-    total = np.bincount(target[told], weights=residuals[source[told]], minlength=nodes)
-    count = np.bincount(target[told], minlength=nodes)
-    found: Floats = (total + STEADY * typical) / (count + STEADY) / typical
-    return found
+    total = np.bincount(target[counted], weights=residuals[source[counted]], minlength=nodes)
+    count = np.bincount(target[counted], minlength=nodes)
+    difficulty: Floats = (total + STEADY * typical) / (count + STEADY) / typical
+    return difficulty

@@ -1,4 +1,4 @@
-"""Limits of the target: bounds are cut where it cannot go."""
+"""Limits of the target: bounds are cut at them."""
 
 from __future__ import annotations
 
@@ -23,10 +23,12 @@ class Limits:
     """The interval that all targets lie in.
 
     Attributes:
-        low, high: its ends, infinite where there is no limit.
-        low_found, high_found: whether a limit was found in the given targets, not set by the user.
-            A bound that is infinite stays infinite at such a limit: one that was not asked for
-            (``side``), or that too few nodes could tell, must not look like a finite one.
+        low: its lower end, infinite where there is no limit.
+        high: its upper end.
+        low_found: whether the lower limit was derived from the given targets, not set by the user.
+            An infinite bound stays infinite at such a limit: one of the side that was not wanted,
+            or of a level with too few units, must not look like a finite one.
+        high_found: the same for the upper limit.
     """
 
     low: float = -math.inf
@@ -36,11 +38,11 @@ class Limits:
 
     @classmethod
     def find(cls, y_min: Any, y_max: Any, y: npt.NDArray[np.floating[Any]]) -> Self:
-        """Return the limits that settings and given targets make.
+        """Return the limits that follow from settings and given targets.
 
         Args:
-            y_min, y_max: a number, None for no limit, or ``auto``: 0 as a lower limit where no
-                given target is negative, or as an upper limit where none is positive.
+            y_min: a number, None for no limit, or ``auto``: 0 where no given target is negative.
+            y_max: the same; ``auto``: 0 where no given target is positive.
             y: the given targets. A new one that is exchangeable with these n lies beyond a limit
                 found in them with a probability of at most 1/(n + 1).
 
@@ -60,14 +62,24 @@ class Limits:
 
     @classmethod
     def from_state(cls, state: Tensor, y_min: Any, y_max: Any) -> Self:
-        """Rebuild from :meth:`state` and the settings of the fit, or raise ValueError."""
+        """Return the limits that :meth:`state` described.
+
+        Args:
+            state: as read from a file; unchecked.
+            y_min: setting of the fit.
+            y_max: setting of the fit.
+
+        Raises:
+            ValueError: if the tensor does not hold two limits.
+        """
         if state.shape != (2,) or state.dtype != torch.float64 or bool(state.isnan().any()):
             raise ValueError(f"limits: expected two numbers, float64, got {tuple(state.shape)}")
         low, high = state.tolist()
         if not low < high:
             raise ValueError(f"limits: expected a lower and a higher one, got {low:g} and {high:g}")
-        found = (isinstance(y_min, str) and low == 0, isinstance(y_max, str) and high == 0)
-        return cls(low, high, *found)
+        return cls(
+            low, high, isinstance(y_min, str) and low == 0, isinstance(y_max, str) and high == 0
+        )
 
     def state(self) -> Tensor:
         """Return the two limits, to be saved beside a model."""
@@ -81,20 +93,36 @@ class Limits:
         )
 
     def cut(self, values: Tensor) -> Tensor:
-        """Return bounds or predictions, those beyond a limit moved to it."""
-        found = values.clamp(self.low, self.high)
+        """Return bounds or predictions, those beyond a limit moved to it.
+
+        Args:
+            values: in the target's unit.
+        """
+        cut = values.clamp(self.low, self.high)
         if self.low_found:
-            found = torch.where(values == -math.inf, values, found)
-        return torch.where(values == math.inf, values, found) if self.high_found else found
+            cut = torch.where(values == -math.inf, values, cut)
+        return torch.where(values == math.inf, values, cut) if self.high_found else cut
 
     def allow(self, y: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.bool_]:
-        """Return which targets lie within the limits."""
+        """Return which targets lie within the limits.
+
+        Args:
+            y: (units,), targets.
+        """
         allowed: npt.NDArray[np.bool_] = (self.low <= y) & (y <= self.high)
         return allowed
 
 
 def check_limits(y_min: Any, y_max: Any) -> None:
-    """Raise unless the settings are numbers, None or ``auto``, the lower one below the higher."""
+    """Check the settings ``y_min`` and ``y_max``.
+
+    Args:
+        y_min: a number, None or ``auto``.
+        y_max: a number above ``y_min``, None or ``auto``.
+
+    Raises:
+        SettingError: if one is something else.
+    """
     for name, limit in (("y_min", y_min), ("y_max", y_max)):
         if limit is not None and not (isinstance(limit, str) and limit == AUTO):
             check_number(name, limit, what='"auto", a number, or None for no limit')
@@ -104,7 +132,12 @@ def check_limits(y_min: Any, y_max: Any) -> None:
 
 
 def settings_range(y_min: Any, y_max: Any) -> tuple[float, float]:
-    """Return the limits that were set as numbers, infinite where none was."""
+    """Return the limits that were set as numbers, infinite where none was.
+
+    Args:
+        y_min: the setting.
+        y_max: the setting.
+    """
     return (
         -math.inf if y_min is None or isinstance(y_min, str) else float(y_min),
         math.inf if y_max is None or isinstance(y_max, str) else float(y_max),

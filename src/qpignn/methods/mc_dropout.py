@@ -35,6 +35,9 @@ class MCDropout(NormalMethod):
         passes: how many; at most 10,000, because all are kept in memory.
         include_noise: ``False`` is the paper's variant, spread of passes only.
         dropout: of hidden units, while training and predicting.
+
+    Attributes:
+        noise_: variance of the noise, in the nets' units.
     """
 
     passes: int = 100

@@ -137,6 +137,15 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         y_max: the same from above; ``auto`` sets 0 where no given target is positive.
         task: what a unit is: ``node``.
         verbose: show a progress bar.
+
+    Attributes:
+        net_: the trained members.
+        scalers_: of features and target, and the target's limits.
+        scalings_: of widths, by level; empty without a calibrator.
+        x_scaler_: of the features.
+        y_scaler_: of the target.
+        y_min_: the lower limit of bounds and predictions; None where there is none.
+        y_max_: the upper limit.
     """
 
     settings_before: ClassVar[Mapping[str, Any]] = {"y_min": None, "y_max": None}

@@ -391,6 +391,9 @@ def threads_and_precision(method: NetMethod, nodes: int) -> Iterator[None]:
     Args:
         method: its settings.
         nodes: of the graph.
+
+    Yields:
+        Nothing.
     """
     numbers = nodes * method.hidden * member_count(method)
     with matmul_precision(method.precision), limit_threads(numbers):

@@ -61,47 +61,47 @@ class QpiGNN(NetMethod):
     """Quantile-free prediction intervals: a value ŷ and half-widths d > 0 from one net.
 
     By default it calibrates itself, and needs no λ: ten small nets are trained side by side at
-    λ = α/2, each without another fifth of the given nodes; all stop at the epoch that serves those
-    fifths best; and the average interval is stretched until the held-out nodes are covered at the
-    wanted level (:mod:`qpignn.calibration.cross_fit`). What that promises: coverage close to the
-    wanted one, on average over nodes like the given ones. What it does not: a finite-sample
-    guarantee (the stretch is fitted on averages of two nets and used on the average of ten),
-    coverage in every group of nodes, or anything where the nodes to predict differ. Node weights
-    count in training, not in this calibration: coverage is that of nodes, each counted once. With
-    fewer given nodes than a level needs (9 for 90 %) bounds are infinite, and a warning says so.
+    λ = α/2, each without another fifth of the given units; all stop at the epoch with the best
+    score on those fifths; and the widths of the average interval are scaled until the held-out
+    units are covered at the wanted level (:mod:`qpignn.calibration.cross_fit`). This gives coverage
+    close to the wanted one, on average over units like the given ones. It does not give a
+    finite-sample guarantee (factors are fitted on averages of two nets and used on the average of
+    ten), coverage in every group of units, or any coverage for units that differ from the given
+    ones. Unit weights count in training, not in this calibration: coverage is that of units, each
+    counted once. With fewer held-out units than a level needs (9 for 90 %) bounds are infinite, and
+    a warning says so.
+
+    All settings of :class:`qpignn.methods.net.NetMethod` apply: nets, training, limits, devices.
 
     Args:
         confidence_level: wanted coverage, strictly between 0 and 1, or a list of such; intervals
             of several levels are nested.
-        lambda_width: price of width. ``"auto"`` calibrates itself as said above. A number fixes it
-            and trains one net, as in the paper, with no look at coverage on other nodes; α/2 is
-            the calibrated value on the nodes trained on (:mod:`qpignn.objectives.joint`).
-            ``"tuned"`` searches the number by Bayesian optimisation on held-out given nodes.
-        side: ``both``, or only a ``lower`` or ``upper`` bound, which then has the whole miss.
+        lambda_width: price of width. ``"auto"`` calibrates itself as described above. A number
+            fixes it and trains one net, as in the paper, without examining coverage on other units;
+            α/2 is the calibrated value on the units trained on (:mod:`qpignn.objectives.joint`).
+            ``"tuned"`` searches the number by Bayesian optimisation on held-out units.
+        side: ``both``, or only a ``lower`` or ``upper`` bound, which spends all of α on that side.
         tails: ``free`` (default of ``auto``): half-widths of their own below and above the value,
-            and the share of the miss between the two sides chosen on held-out nodes, where that
-            makes intervals clearly shorter. ``equal``: as much miss below as above.
+            and the share of misses on each side chosen on held-out units, where that makes
+            intervals clearly shorter. ``equal``: as many misses below as above.
             ``symmetric`` (default otherwise): [ŷ − d, ŷ + d].
         target_transform: ``log1p`` or ``sqrt`` train on a rising function of the target (mirrored
             for negative ones), so that bounds map back exactly. ``auto`` also tries ``log1p`` where
             targets from 0 up have a heavy tail (a skewness above 1.5), and keeps the form that
-            serves a typical held-out node better: by the median width and the geometric mean of
+            is better for a typical held-out unit: by the median width and the geometric mean of
             Winkler scores, which the few largest targets do not decide; with fewer than 200 given
-            nodes it takes ``log1p`` there without a trial (only when self-calibrating; otherwise
+            units it takes ``log1p`` there without a trial (only when self-calibrating; otherwise
             ``none``).
-        y_min, y_max: where the target cannot go; bounds are cut there. By default (``auto``) at 0
-            where no given target is negative, or none positive; ``None`` cuts nowhere.
-        members: how many nets: 1 or a multiple of five. Default ten for ``auto``, else one.
+        members: how many nets; default ten for ``auto``, else one. Each holds out one fifth of the
+            given units, five of them all: fewer than five nets calibrate on fewer units.
         trials: of the search for λ.
         half_width: ``softplus`` or ``sigmoid``.
-        violation: averaged over ``all`` nodes (as printed), over the ``violated`` ones, or the
+        violation: averaged over ``all`` units (as printed), over the ``violated`` ones, or the
             footnote's ``product`` form; ``auto`` needs ``all``.
         width: ``l1`` or ``l2`` penalty; ``auto`` needs ``l1``.
-        net: settings of the nets and their training, as for every method: ``hidden=32``,
-            ``layers=2``, ``activation="silu"``, ``dropout=0.1``, ``lr=0.01``,
-            ``weight_decay=0.001``, ``epochs=500``, ``patience=50``, ``seed=0``,
-            ``scaling="standard"``, ``dtype="float32"``, ``verbose=False``; see
-            :class:`qpignn.methods.net.NetMethod`.
+
+    Attributes:
+        lambda_width_: the λ of the fit; of the highest level where it differs between levels.
 
     Example:
         >>> from qpignn import QpiGNN, load_dataset

@@ -28,7 +28,16 @@ MODEL_FILES = (WEIGHTS, DESCRIPTION)
 
 
 def write_folder(folder: Path, description: dict[str, Any], state: dict[str, Tensor]) -> None:
-    """Write a model. Both files appear whole or not at all; an earlier one stays until then."""
+    """Write a model: both files completely, or neither; an earlier model stays until then.
+
+    Args:
+        folder: where to.
+        description: fields of ``model.json``.
+        state: tensors by name.
+
+    Raises:
+        ModelFileError: if the description is too long to be read again.
+    """
     content = save_tensors({name: tensor.contiguous() for name, tensor in state.items()})
     described = {
         "format": FORMAT,
@@ -62,6 +71,9 @@ def read_folder(
     Args:
         folder: where the model is.
         method: the name of the class it must be of.
+
+    Returns:
+        The description and the tensors.
 
     Raises:
         ModelFileError: if there is no such model, or a damaged one.
@@ -98,7 +110,14 @@ def _read_folder(folder: Path, method: str | None) -> tuple[dict[str, Any], dict
 
 
 def describe_model(folder: Path) -> dict[str, Any]:
-    """Read and check ``model.json``."""
+    """Return the checked contents of ``model.json``.
+
+    Args:
+        folder: where the model is.
+
+    Raises:
+        ModelFileError: if there is no such file, or a damaged one.
+    """
     path = folder / DESCRIPTION
     if not path.is_file():
         got = "a folder without it" if folder.is_dir() else "no such folder"

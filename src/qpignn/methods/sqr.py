@@ -25,6 +25,9 @@ class SQR(NetMethod):
     Quantiles may cross: ``crossing_rate_`` is the share of given units where they did, and bounds
     are sorted. Coverage on other units is not guaranteed.
 
+    Attributes:
+        crossing_rate_: see above.
+
     Example:
         >>> from qpignn import load_dataset, make_method
         >>> data = load_dataset("basic", nodes=60)

@@ -37,7 +37,6 @@ class Task(Protocol):
             data: the graph.
             need_target: whether labelled units are required (yes to fit, no to predict).
         """
-        ...
 
     def check_targets(self, data: Data) -> None:
         """Raise unless some units have targets, and these vary.
@@ -45,7 +44,6 @@ class Task(Protocol):
         Args:
             data: the graph.
         """
-        ...
 
     def warnings(self, data: Data, given: Tensor, *, edge_features: bool = False) -> Iterable[str]:
         """Return messages about what is legal but may be a mistake.
@@ -55,7 +53,6 @@ class Task(Protocol):
             given: (units,), units whose targets may be used.
             edge_features: whether the method uses ``edge_attr``.
         """
-        ...
 
     def count(self, data: Data) -> int:
         """Return the number of units.
@@ -63,7 +60,6 @@ class Task(Protocol):
         Args:
             data: the graph.
         """
-        ...
 
     def ids(self, data: Data) -> npt.NDArray[Any]:
         """Return the id of each unit, (units,).
@@ -71,7 +67,6 @@ class Task(Protocol):
         Args:
             data: the graph.
         """
-        ...
 
     def targets(self, data: Data) -> Tensor:
         """Return the targets, (units,), NaN where unlabelled.
@@ -79,7 +74,6 @@ class Task(Protocol):
         Args:
             data: the graph.
         """
-        ...
 
     def weights(self, data: Data) -> Tensor | None:
         """Return the weight of each unit in training, (units,); None if all count the same.
@@ -87,7 +81,6 @@ class Task(Protocol):
         Args:
             data: the graph.
         """
-        ...
 
     def given(self, data: Data, train_mask: Any = None) -> Tensor:
         """Return the units whose targets may be used, as a mask.
@@ -96,7 +89,6 @@ class Task(Protocol):
             data: the graph.
             train_mask: the caller's choice; default that of the graph's own masks.
         """
-        ...
 
     def test_units(self, data: Data) -> Tensor:
         """Return the labelled units that a method is evaluated on, as a mask.
@@ -104,7 +96,6 @@ class Task(Protocol):
         Args:
             data: the graph.
         """
-        ...
 
     def validation_units(self, data: Data) -> Tensor | None:
         """Return the units that the user wants to be held out of training, as a mask, or None.
@@ -112,7 +103,6 @@ class Task(Protocol):
         Args:
             data: the graph.
         """
-        ...
 
     def fold_groups(self, data: Data) -> Tensor | None:
         """Return a group number per unit; units of a group are held out together.
@@ -125,7 +115,6 @@ class Task(Protocol):
         Returns:
             (units,), or None where each unit is a group of its own.
         """
-        ...
 
     def message_graph(self, data: Data, hidden: Tensor) -> Data:
         """Return the graph that encoders may see: no target of a hidden unit is left in it.
@@ -134,7 +123,6 @@ class Task(Protocol):
             data: the graph.
             hidden: (units,), units whose targets must not be used.
         """
-        ...
 
     def readout(self, data: Data, units: Tensor) -> Tensor | tuple[Tensor, ...] | None:
         """Return how hidden vectors of nodes become those of units.
@@ -146,7 +134,6 @@ class Task(Protocol):
         Returns:
             A sparse (units, nodes) matrix, several of them, or None where units are nodes.
         """
-        ...
 
 
 @dataclass(frozen=True)

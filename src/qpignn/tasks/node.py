@@ -19,16 +19,16 @@ from qpignn.data.graph import (
 from qpignn.data.settings import hide_targets
 from qpignn.data.warnings import data_warnings
 from qpignn.errors import GraphError, SplitError
-from qpignn.tasks.base import unit_mask
+from qpignn.tasks.base import Task, unit_mask
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 
-class NodeTask:
+class NodeTask(Task):
     """Units are nodes; see :class:`qpignn.tasks.base.Task`."""
 
-    unit = "node"
+    unit: str = "node"
 
     def check(self, data: Data, *, need_target: bool = True) -> Data:
         """Return the graph in canonical form; see :func:`qpignn.data.graph.check_graph`."""
