@@ -1,4 +1,4 @@
-"""The errors a user can meet. Each message says what was expected, what came, and what to do."""
+"""Errors and checks. A message says what was expected, what was given, and what to do."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import numpy as np
 
 
 class QpignnError(Exception):
-    """Base of every error this library raises on purpose."""
+    """Base class of all errors that this package raises on purpose."""
 
 
 class QpignnWarning(UserWarning):
-    """Something legal that deserves a second look."""
+    """Base class of all warnings of this package: valid input that is probably a mistake."""
 
 
 class GraphError(QpignnError, ValueError):
@@ -38,11 +38,11 @@ class SettingError(QpignnError, ValueError):
 
 
 class ArrayError(QpignnError, ValueError):
-    """Per-node numbers do not line up, or are not the numbers they must be."""
+    """Arrays have unequal lengths or shapes, or invalid values."""
 
 
 class WriteError(QpignnError, OSError):
-    """A file or folder could not be written: no room, no right, or something else is there."""
+    """A file or folder could not be written: no space, no permission, or the path is taken."""
 
 
 class LockedError(WriteError):
@@ -50,11 +50,11 @@ class LockedError(WriteError):
 
 
 class DataFileError(QpignnError, OSError):
-    """A data set's file is neither on this machine nor could it be fetched intact."""
+    """A file of a data set is not on this machine and could not be downloaded intact."""
 
 
 class TrainingError(QpignnError, ArithmeticError):
-    """Training broke down."""
+    """Training failed: the loss or the score is no longer finite."""
 
 
 class RankError(QpignnError, RuntimeError):
@@ -62,21 +62,27 @@ class RankError(QpignnError, RuntimeError):
 
 
 class NotFittedError(QpignnError, ValueError, AttributeError):
-    """A method was asked to predict or save before it was fitted."""
+    """A method was used before it was fitted."""
 
 
 class ModelFileError(QpignnError, ValueError):
-    """A saved model's folder is incomplete, damaged or from something else."""
+    """A folder of a saved model is incomplete, damaged, or holds something else."""
 
 
 class UnknownNameError(QpignnError, LookupError):
-    """A name is not in the catalog it was looked up in."""
+    """A name is not among the valid ones.
 
-    def __init__(self, kind: str, name: object, known: Iterable[str]) -> None:
-        known = list(known)
-        near = get_close_matches(str(name), known, n=3, cutoff=0.5)
+    Args:
+        kind: what the name stands for, such as "method".
+        name: the name.
+        choices: the valid names.
+    """
+
+    def __init__(self, kind: str, name: object, choices: Iterable[str]) -> None:
+        choices = list(choices)
+        near = get_close_matches(str(name), choices, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
-        super().__init__(f"unknown {kind} {name!r}: {hint}known are {', '.join(known)}")
+        super().__init__(f"unknown {kind} {name!r}: {hint}known are {', '.join(choices)}")
 
 
 EXTRAS = {
@@ -96,6 +102,9 @@ def import_optional(name: str, what: str) -> Any:
         name: the package.
         what: what needs it, as the subject of a sentence: "a search".
 
+    Returns:
+        The module.
+
     Raises:
         SettingError: naming the extra, if the package is not installed.
     """
@@ -107,35 +116,69 @@ def import_optional(name: str, what: str) -> Any:
         ) from error
 
 
-def similar_to(name: object, known: Iterable[object]) -> str:
-    """Ask whether one of a few similar names was meant, or say nothing."""
-    near = get_close_matches(str(name), [str(one) for one in known], n=3, cutoff=0.6)
+def similar_to(name: object, choices: Iterable[object]) -> str:
+    """Return the question whether a similar name was meant, or an empty string.
+
+    Args:
+        name: an invalid name.
+        choices: the valid names.
+    """
+    near = get_close_matches(str(name), [str(one) for one in choices], n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
-def check_choice(kind: str, name: str, known: Iterable[str]) -> str:
-    """Return ``name`` if it is known, else raise with the nearest valid names."""
-    known = list(known)
-    if not isinstance(name, str) or name not in known:
-        raise UnknownNameError(kind, name, known)
+def check_choice(kind: str, name: str, choices: Iterable[str]) -> str:
+    """Return a name if it is one of the valid ones.
+
+    Args:
+        kind: what the name stands for.
+        name: the name.
+        choices: the valid names.
+
+    Raises:
+        UnknownNameError: if it is not; the message has the most similar names.
+    """
+    choices = list(choices)
+    if not isinstance(name, str) or name not in choices:
+        raise UnknownNameError(kind, name, choices)
     return name
 
 
-def check_setting_names(who: str, given: Iterable[str], known: Iterable[str]) -> None:
-    """Raise where a setting was given that there is not."""
-    known = sorted(known)
+def check_setting_names(owner: str, given: Iterable[str], choices: Iterable[str]) -> None:
+    """Check that settings exist.
+
+    Args:
+        owner: name of the class that has the settings.
+        given: names of the settings that were passed.
+        choices: names of all settings.
+
+    Raises:
+        SettingError: if one does not exist.
+    """
+    choices = sorted(choices)
     for name in given:
-        if name not in known:
+        if name not in choices:
             raise SettingError(
-                f"{who} has no setting {name!r}; it has {', '.join(known)}{similar_to(name, known)}"
+                f"{owner} has no setting {name!r}; it has {', '.join(choices)}"
+                f"{similar_to(name, choices)}"
             )
 
 
 def check_number(name: str, value: Any, low: float = -math.inf, what: str = "a number") -> float:
-    """Return a setting that must be a finite number, from ``low`` up, or raise."""
-    right = isinstance(value, Real) and not isinstance(value, bool)
+    """Return a setting that must be a finite number.
+
+    Args:
+        name: of the setting.
+        value: as the user gave it.
+        low: smallest valid number.
+        what: description of valid values for the message.
+
+    Raises:
+        SettingError: if it is not.
+    """
+    is_real = isinstance(value, Real) and not isinstance(value, bool)
     try:
-        number = float(value) if right else math.nan
+        number = float(value) if is_real else math.nan
     except OverflowError:  # a whole number beyond all floats
         number = math.inf
     if not (math.isfinite(number) and number >= low):
@@ -144,19 +187,40 @@ def check_number(name: str, value: Any, low: float = -math.inf, what: str = "a n
 
 
 def check_bool(name: str, value: Any) -> bool:
-    """Return a setting that must be true or false, or raise: ``"False"`` would count as true."""
+    """Return a setting that must be a boolean; the string ``"False"`` would count as true.
+
+    Args:
+        name: of the setting.
+        value: as the user gave it.
+
+    Raises:
+        SettingError: if it is not.
+    """
     if not isinstance(value, bool | np.bool_):
         raise SettingError(f"{name}: expected true or false, got {brief(value)}")
     return bool(value)
 
 
 def check_non_negative(name: str, value: Any) -> float:
-    """Return a setting that must be a finite number from 0 up, or raise."""
+    """Return a setting that must be a finite number from 0 up.
+
+    Args:
+        name: of the setting.
+        value: as the user gave it.
+    """
     return check_number(name, value, 0, "a number from 0 up")
 
 
 def check_positive(name: str, value: Any) -> float:
-    """Return a setting that must be a finite number above 0, or raise."""
+    """Return a setting that must be a finite number above 0.
+
+    Args:
+        name: of the setting.
+        value: as the user gave it.
+
+    Raises:
+        SettingError: if it is not.
+    """
     number = check_non_negative(name, value)
     if number == 0:
         raise SettingError(f"{name}: expected a number above 0, got {brief(value)}")
@@ -164,9 +228,19 @@ def check_positive(name: str, value: Any) -> float:
 
 
 def check_integer(name: str, value: Any, least: int = 1, bits: int = 63) -> int:
-    """Return a setting as an int from ``least`` up, of at most so many bits, or raise."""
-    right = isinstance(value, Integral) and not isinstance(value, bool)
-    if not (right and value >= least):
+    """Return a setting that must be an integer.
+
+    Args:
+        name: of the setting.
+        value: as the user gave it.
+        least: smallest valid number.
+        bits: the number must be below 2**bits.
+
+    Raises:
+        SettingError: if it is not.
+    """
+    is_integer = isinstance(value, Integral) and not isinstance(value, bool)
+    if not (is_integer and value >= least):
         raise SettingError(f"{name}: expected a whole number from {least} up, got {brief(value)}")
     if value >= 2**bits:
         raise SettingError(
@@ -176,7 +250,11 @@ def check_integer(name: str, value: Any, least: int = 1, bits: int = 63) -> int:
 
 
 def brief(value: object) -> str:
-    """Return a value for an error message, in one line that is not too long."""
+    """Return the representation of a value for an error message: one short line.
+
+    Args:
+        value: any object.
+    """
     return " ".join(_BRIEFLY.repr(value).split())
 
 
@@ -185,12 +263,22 @@ _BRIEFLY.maxstring = _BRIEFLY.maxother = 60
 
 
 def plural(number: int, what: str) -> str:
-    """Return a number with its noun: "1 edge", "2,000 edges"."""
+    """Return a number with its noun: "1 edge", "2,000 edges".
+
+    Args:
+        number: the count.
+        what: the noun in the singular.
+    """
     return f"{number:,} {what}{'s' * (number != 1)}"
 
 
 def quoted(items: Iterable[object], most: int = 5) -> str:
-    """First few items for an error message, and how many more there are."""
+    """Return the first items for an error message, and how many more there are.
+
+    Args:
+        items: any objects.
+        most: how many are shown.
+    """
     items = list(items)
     plain = [item.item() if isinstance(item, np.generic) else item for item in items[:most]]
     shown = ", ".join(repr(item) for item in plain)

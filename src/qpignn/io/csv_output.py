@@ -19,7 +19,11 @@ The report page's script (reports/assets/table.js) has the same rule."""
 
 
 def is_formula(cell: Any) -> bool:
-    """Return whether a spreadsheet would compute a cell: ``-5`` is a number, ``-5+2`` is not."""
+    """Return whether a spreadsheet would compute a cell: ``-5`` is a number, ``-5+2`` is not.
+
+    Args:
+        cell: of a table.
+    """
     if not isinstance(cell, str) or not FORMULA.match(cell):
         return False
     try:

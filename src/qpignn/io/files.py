@@ -1,6 +1,7 @@
-"""Writing files whole (a reader sees the old or the new, never a part), alone or together.
+"""Atomic writing of one file or several, and reading of untrusted files.
 
-Also reading files that anybody may have made: only regular files are opened, and JSON is limited.
+A reader sees the old content of a file or the new, never a part. When reading, only regular files
+are opened, and the size of JSON is limited.
 """
 
 from __future__ import annotations
@@ -22,14 +23,22 @@ from qpignn.errors import QpignnError, SettingError, WriteError, brief
 from qpignn.io.locks import lock_folder
 
 LARGEST_JSON = 1 << 26
-"""Bytes of a description: room for the names of a million columns."""
+"""Bytes of a JSON document: enough for the names of a million columns."""
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 CACHE_DIR = "QPIGNN_CACHE_DIR"
 PERMISSION_DENIED = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 def check_path(name: str, value: Any) -> Path:
-    """Return what names a file or folder as a path, or raise."""
+    """Return an argument that must be the path of a file or folder.
+
+    Args:
+        name: of the argument.
+        value: as the caller gave it.
+
+    Raises:
+        SettingError: if it is no path.
+    """
     try:
         return Path(value)
     except TypeError as error:
@@ -40,7 +49,13 @@ def check_path(name: str, value: Any) -> Path:
 
 @contextmanager
 def write_errors(path: Path) -> Iterator[None]:
-    """Turn what the system says against writing into an error of ours that names the place.
+    """Convert operating-system errors within the block to one that names the path.
+
+    Args:
+        path: what is being written.
+
+    Yields:
+        Nothing.
 
     Raises:
         WriteError: in place of an ``OSError``, with its ``errno``.
@@ -52,18 +67,22 @@ def write_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         advice = "choose another name"
         if error.errno in DISK_FULL:
-            advice = "free some room on the disk, or choose another folder"
+            advice = "free some space on the disk, or choose another folder"
         elif error.errno in PERMISSION_DENIED:
             advice = "choose a folder you may write to"
-        told = WriteError(
+        failed = WriteError(
             f"{path}: expected a place to write to, got {error.strerror or error}; {advice}"
         )
-        told.errno = error.errno
-        raise told from error
+        failed.errno = error.errno
+        raise failed from error
 
 
 def json_safe(value: Any) -> Any:
-    """Return a document for JSON, which has no infinity and no NaN: they become null."""
+    """Return a document in which infinity and NaN, which JSON does not have, are None.
+
+    Args:
+        value: nested lists, dictionaries and scalars.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         return None
     if isinstance(value, dict):
@@ -82,10 +101,13 @@ def open_regular(path: Path) -> BufferedReader:
     """Open a file for reading that must be a regular file.
 
     Opening a named pipe would wait for a writer, and reading a device may never end; a folder that
-    somebody else made may contain either in place of a file.
+    is not trusted may contain either in place of a file.
 
     Args:
         path: the file; a symbolic link to a regular file is followed.
+
+    Returns:
+        The open file.
 
     Raises:
         ValueError: if it is a pipe, a socket, a device or a folder.
@@ -103,13 +125,25 @@ def open_regular(path: Path) -> BufferedReader:
 
 
 def expect_regular(path: Path, mode: int) -> None:
-    """Raise ValueError unless ``mode`` (of ``os.stat``) is that of a regular file."""
+    """Check that a file is a regular one.
+
+    Args:
+        path: for the message.
+        mode: ``st_mode`` of ``os.stat``.
+
+    Raises:
+        ValueError: if it is a pipe, a socket, a device or a folder.
+    """
     if not stat.S_ISREG(mode):
         raise ValueError(f"{path.name}: expected a regular file, got {file_kind(mode)}")
 
 
 def file_kind(mode: int) -> str:
-    """Return what a file is, by its ``st_mode``, as words for an error message."""
+    """Return the kind of a file for an error message.
+
+    Args:
+        mode: ``st_mode`` of ``os.stat``.
+    """
     names = {
         stat.S_IFREG: "a file",
         stat.S_IFDIR: "a folder",
@@ -122,11 +156,17 @@ def file_kind(mode: int) -> str:
 
 
 def read_json(path: Path) -> Any:
-    """Read a document that may come from anybody.
+    """Read an untrusted JSON document.
+
+    Args:
+        path: the file.
+
+    Returns:
+        The document.
 
     Raises:
-        ValueError: where it is too large, nested too deeply, or not JSON; NaN and Infinity are not.
-        OSError: where it cannot be read.
+        ValueError: if it is too large, nested too deeply, or not JSON; NaN and Infinity are not.
+        OSError: if it cannot be read.
     """
     with open_regular(path) as file:
         content = file.read(LARGEST_JSON + 1)
@@ -143,61 +183,87 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Write ``content`` under a temporary name, then give it the real one.
+    """Write a file under a temporary name, then rename it.
 
-    A link that lies there is replaced, never followed: nothing is written elsewhere. Within
-    :func:`atomic_files` the real name is given at the end of the block.
+    A symbolic link at the path is replaced, never followed. Within :func:`atomic_files` the file
+    is renamed at the end of the block.
+
+    Args:
+        path: the final name.
+        content: its bytes.
 
     Raises:
-        WriteError: where that is not possible; what was there before stays.
+        WriteError: if that is not possible; the previous file stays.
     """
     with atomic_files() as files:
         files.write(path, content)
 
 
 def remove_file(path: Path) -> None:
-    """Take a file away if there is one; within :func:`atomic_files` at the end of the block."""
+    """Delete a file if it exists; within :func:`atomic_files` at the end of the block.
+
+    Args:
+        path: the file.
+    """
     with atomic_files() as files:
         files.remove(path)
 
 
 class AtomicFiles:
-    """Files that belong together; made by :func:`atomic_files`."""
+    """Files that are replaced together; created by :func:`atomic_files`."""
 
     def __init__(self) -> None:
-        self.changes: list[tuple[Path, Path | None]] = []  # a name, and where its new file waits
+        self.changes: list[tuple[Path, Path | None]] = []  # path, temporary file
 
     def write(self, path: Path, content: bytes) -> None:
-        """Write a file beside its place."""
-        waiting = temporary_name(path)
-        self.changes.append((path, waiting))
+        """Write a temporary file next to the path.
+
+        Args:
+            path: the final name.
+            content: its bytes.
+        """
+        temporary = temporary_name(path)
+        self.changes.append((path, temporary))
         with write_errors(path):
             path.parent.mkdir(parents=True, exist_ok=True)
-            with waiting.open("xb") as file:  # x: a new file, never one that a link leads to
+            with temporary.open("xb") as file:  # x: a new file, never the target of a link
                 file.write(content)
                 file.flush()
                 os.fsync(file.fileno())  # else the name may outlive a power cut, and the bytes not
 
-    def move(self, waiting: Path, path: Path) -> None:
-        """Take a file that is already written, and on the same disk."""
-        self.changes.append((path, waiting))
-        with write_errors(path), waiting.open("rb") as file:
+    def move(self, temporary: Path, path: Path) -> None:
+        """Rename a file that is already written, and on the same disk.
+
+        Args:
+            temporary: its present name.
+            path: its final name.
+        """
+        self.changes.append((path, temporary))
+        with write_errors(path), temporary.open("rb") as file:
             os.fsync(file.fileno())
 
     def remove(self, path: Path) -> None:
-        """Let a file be taken away, if there is one."""
+        """Delete a file at the end of the block, if it exists.
+
+        Args:
+            path: the file.
+        """
         self.changes.append((path, None))
 
     def where(self, path: Path) -> Path | None:
-        """Return where the bytes lie that a name is going to have; None if it is to go."""
+        """Return the file that holds the new content of a path; None if it will be deleted.
+
+        Args:
+            path: the final name.
+        """
         return dict(self.changes).get(path, path)
 
     def give_names(self) -> None:
         """Rename all files; several are renamed under the lock of the first one's folder."""
         if len(self.changes) == 1:
-            path, waiting = self.changes[0]
+            path, temporary = self.changes[0]
             with write_errors(path):
-                _change(path, waiting)
+                _change(path, temporary)
             return
         folder = self.changes[0][0].parent
         with ExitStack() as lock:
@@ -207,14 +273,14 @@ class AtomicFiles:
             self._give_names()
 
     def _give_names(self) -> None:
-        """Rename all files; if one cannot be renamed, those before it get their old content."""
+        """Rename all files; if one fails, those before it get their old content back."""
         old: list[Path | None] = []  # where the old file of each name is kept
         done: list[Path] = []
         try:
-            for path, waiting in self.changes:
+            for path, temporary in self.changes:
                 with write_errors(path):
                     old.append(_keep(path))
-                    _change(path, waiting)
+                    _change(path, temporary)
                     done.append(path)
         except BaseException:
             for path, kept in reversed([*zip(done, old, strict=False)]):
@@ -229,15 +295,18 @@ class AtomicFiles:
                 _delete(kept)
 
     def forget(self) -> None:
-        """Take away what waits and has not got a name."""
-        for _, waiting in self.changes:
-            _delete(waiting)
+        """Delete temporary files that have not been renamed."""
+        for _, temporary in self.changes:
+            _delete(temporary)
 
 
 def temporary_name(path: Path) -> Path:
     """Return a name beside ``path`` that no other process, thread or host chooses.
 
-    Process ids do not tell writers apart: in containers every first process has the id 1.
+    Process ids do not distinguish writers: in containers every first process has the id 1.
+
+    Args:
+        path: the final name.
     """
     return path.with_name(f".{path.name}.{secrets.token_hex(8)}")
 
@@ -252,12 +321,12 @@ def _keep(path: Path) -> Path | None:
     return kept
 
 
-def _change(path: Path, waiting: Path | None) -> None:
-    """Give a name its new file, or none."""
-    if waiting is None:
+def _change(path: Path, temporary: Path | None) -> None:
+    """Replace a file, or delete it."""
+    if temporary is None:
         path.unlink(missing_ok=True)
     else:
-        os.replace(waiting, path)
+        os.replace(temporary, path)
 
 
 def _delete(path: Path | None) -> None:
@@ -266,22 +335,25 @@ def _delete(path: Path | None) -> None:
             path.unlink(missing_ok=True)
 
 
-_open: ContextVar[AtomicFiles | None] = ContextVar("together", default=None)
-"""The block that this code runs in."""
+_open: ContextVar[AtomicFiles | None] = ContextVar("atomic files", default=None)
+"""The enclosing :func:`atomic_files` block."""
 
 
 @contextmanager
 def atomic_files() -> Iterator[AtomicFiles]:
-    """Write several files that belong together: at the end of the block all have their names.
+    """Replace several files together, at the end of the block.
 
-    Until then nothing that was there before is touched, so that a full disk costs no earlier
-    result. A kill in the short moment when names are given may leave some old and some new files:
-    what belongs together has a description, the last to get its name, that tells. Names are given
-    under the lock of the folder of the first file (:func:`qpignn.io.locks.lock_folder`), so that
-    the files of two writers do not mix.
+    Until then no existing file is changed, so that a full disk destroys no earlier result. A kill
+    during the renaming may leave some old and some new files; formats of several files detect this
+    by digests in the file that is renamed last. Files are renamed under the lock of the folder of
+    the first one (:func:`qpignn.io.locks.lock_folder`), so that the files of two writers do not
+    mix.
+
+    Yields:
+        The files; those of the outer block where blocks are nested.
 
     Raises:
-        WriteError: where a file cannot be written; what was there before stays.
+        WriteError: if a file cannot be written; the existing files stay.
     """
     outer = _open.get()
     if outer is not None:

@@ -1,4 +1,4 @@
-"""Locks on folders, and reading files that belong together while somebody may be writing them.
+"""Locks on folders, and consistent reading of several files that a process may be writing.
 
 A lock is an exclusive ``flock`` on a small file in the folder. It excludes other threads, other
 processes (also in other containers, where process ids repeat) and other hosts that share the file
@@ -24,7 +24,7 @@ LOCK_NAME = ".qpignn.lock"
 LONGEST_WAIT = 60.0  # seconds; a writer holds the lock only while it renames files
 POLL = 0.01  # seconds between two attempts
 NO_LOCKS = (errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP)
-"""What a file system answers that has no locks; ``filelock`` itself knows ``ENOSYS``."""
+"""Error codes of file systems without locks; ``filelock`` itself handles ``ENOSYS``."""
 ATTEMPTS = 40
 PAUSE = 0.05  # seconds between two attempts to read without the lock
 
@@ -46,6 +46,9 @@ def lock_folder(
         folder: an existing folder.
         wait: seconds to wait for another holder.
         name: the name of the lock file.
+
+    Yields:
+        Nothing.
 
     Raises:
         LockedError: if another holder keeps the lock for longer than ``wait``.
@@ -70,7 +73,7 @@ def _acquired(lock: BaseFileLock) -> BaseFileLock:
     except Timeout as error:
         path = Path(lock.lock_file)
         raise LockedError(
-            f"{path.parent}: expected a folder that nobody else is writing to, got one that "
+            f"{path.parent}: expected a folder that no other process writes to, got one that "
             f"another process has locked ({path.name}); wait until it has finished, or choose "
             f"another folder"
         ) from error
@@ -97,7 +100,7 @@ def read_consistent(folder: Path, names: Iterable[str], read: Callable[[], Resul
         What ``read`` returns.
 
     Raises:
-        QpignnError: what ``read`` raises of files that nobody is changing.
+        QpignnError: what ``read`` raises although no process is changing the files.
         ReadError: if the files change every time they are read.
     """
     if _reading.get():
@@ -130,7 +133,7 @@ def _read_whole(folder: Path, paths: list[Path], read: Callable[[], Result]) -> 
         try:
             with lock_folder(folder):
                 if failed is not None and _stamps(paths) == before:
-                    raise failed  # nobody was writing: the files are as they are
+                    raise failed  # no writer was at work: the files are as they are
                 return read()
         except OSError as error:
             if isinstance(error, QpignnError):
@@ -151,9 +154,12 @@ def file_stamp(file: Path | int) -> tuple[int, ...] | None:
     """Return a file's inode, size and times of change, or None where there is no file.
 
     The inode's change time cannot be set back by ``utime``, as the time of modification can.
+
+    Args:
+        file: path or descriptor.
     """
     try:
-        found = os.stat(file)
+        status = os.stat(file)
     except OSError:
         return None
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns

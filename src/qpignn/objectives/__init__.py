@@ -1,1 +1,1 @@
-"""What is good: pure functions of bounds and targets. Unequal shapes raise, never broadcast."""
+"""Training objectives: pure functions of bounds and targets; unequal shapes raise an error."""

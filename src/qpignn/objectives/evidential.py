@@ -1,9 +1,12 @@
 """Deep evidential regression (Amini et al. 2020, https://arxiv.org/abs/1910.02600).
 
-A net says the four numbers of a normal-inverse-gamma law over the mean and variance of a target:
-γ (the mean's mean), ν (how many observations that is worth), a > 1 and b (the variance's law).
-Integrating mean and variance out leaves a Student-t law with 2a degrees of freedom, centre γ and
-squared scale b(1 + ν)/(νa).
+A net outputs the four parameters of a normal-inverse-gamma distribution over mean μ and variance
+σ² of a target,
+
+    σ² ~ InverseGamma(a, b),  μ | σ² ~ N(γ, σ²/ν),  a > 1,
+
+where ν is the number of observations that γ is worth. Marginalising over μ and σ² gives a Student-t
+distribution with 2a degrees of freedom, location γ and squared scale b(1 + ν)/(νa).
 """
 
 from __future__ import annotations
@@ -15,14 +18,31 @@ from qpignn.objectives.joint import same_shape
 
 
 def squared_scale(nu: Tensor, a: Tensor, b: Tensor) -> Tensor:
-    """Of the predictive Student-t law."""
+    """Return the squared scale b(1 + ν)/(νa) of the predictive Student-t distribution.
+
+    Args:
+        nu: ν > 0.
+        a: a > 1, of the same shape.
+        b: b > 0, of the same shape.
+    """
     return b * (1 + nu) / (nu * a)
 
 
 def evidential_nll(gamma: Tensor, nu: Tensor, a: Tensor, b: Tensor, y: Tensor) -> Tensor:
-    """Negative log-density of the predictive Student-t law, element by element.
+    """Return the negative log-density of the predictive Student-t distribution, elementwise.
 
-    Written with the logarithm of 1 + z²/df, so targets a million scales away stay finite.
+    With squared scale s² = b(1 + ν)/(νa),
+
+        log Γ(a) − log Γ(a + ½) + ½ log(2aπs²) + (a + ½) log(1 + (y − γ)²/(2as²)),
+
+    which stays finite for targets many scales away.
+
+    Args:
+        gamma: location γ.
+        nu: ν > 0.
+        a: a > 1.
+        b: b > 0.
+        y: targets; all of one shape.
     """
     same_shape(gamma, nu, a, b, y)
     degrees = 2 * a
@@ -37,6 +57,13 @@ def evidential_nll(gamma: Tensor, nu: Tensor, a: Tensor, b: Tensor, y: Tensor) -
 
 
 def misplaced_evidence(gamma: Tensor, nu: Tensor, a: Tensor, y: Tensor) -> Tensor:
-    """|y − γ|·(2ν + a): evidence claimed where the mean is wrong."""
+    """Return |y − γ|·(2ν + a), elementwise: the penalty on evidence for a wrong mean.
+
+    Args:
+        gamma: location γ.
+        nu: ν > 0.
+        a: a > 1.
+        y: targets; all of one shape.
+    """
     same_shape(gamma, nu, a, y)
     return (y - gamma).abs() * (2 * nu + a)

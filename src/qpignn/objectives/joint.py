@@ -1,27 +1,27 @@
 r"""The joint loss of QpiGNN (Eq. 6): coverage + violation + λ·width.
 
-What λ does
+Effect of λ
 -----------
-The coverage term (ĉ − (1−α))² counts hits with a hard indicator, so its gradient is zero: it is
-reported, but what trains the net is violation + λ·width.
+The coverage term (ĉ − (1−α))² counts covered targets with a hard indicator, so its gradient is
+zero: it is part of the reported loss, but the net is trained by violation + λ·width.
 
 *Violation averaged over all nodes, as printed.* A node's half-width d costs 2λ per unit and saves
-one unit of violation whenever |y − ŷ| > d. It rests where
+one unit of violation whenever |y − ŷ| > d. The optimum satisfies
 
     d/dd E[(|y − ŷ| − d)⁺ + 2λd] = −P(|y − ŷ| > d) + 2λ = 0,
 
 so coverage settles at 1 − 2λ. **λ = α/2 is the calibrated value**: the loss is then α/2 times the
-Winkler score, which is proper, and both bounds rest at the α/2 and 1 − α/2 quantiles. At λ ≥ 1/2
-the cost exceeds any saving and intervals shrink to nothing.
+Winkler score, which is proper, and the optimal bounds are the α/2 and 1 − α/2 quantiles. At λ ≥ 1/2
+the cost exceeds any saving and intervals shrink to width 0.
 
 *Violation averaged over violated nodes.* With V violated nodes, each
 saves 1/V per unit of its own d, and all V together 1: moving every half-width by one common step
 changes the loss by −1 + 2λ whenever V > 0, whatever the coverage. Below λ = 1/2 intervals grow
-until next to nothing is violated, above it they shrink: a switch, not a dial.
+until almost no target is violated, above it they shrink: coverage jumps at λ = 1/2.
 
 *Product form (the paper's footnote).* (y − lower)(y − upper) is positive outside and equals the
-missed distance times the distance to the far bound: not the same quantity, but zero in the same
-places. Its pull grows with the width, so no λ has a fixed coverage.
+violation times the distance to the far bound: another quantity, with the same zeros. Its gradient
+grows with the width, so no λ corresponds to a fixed coverage.
 """
 
 from __future__ import annotations
@@ -36,11 +36,18 @@ from qpignn.errors import ArrayError
 from qpignn.intervals import covers
 
 Nodes = Tensor
-"""(…, nodes): one number a node; axes before the last are levels and members, each on its own."""
+"""(…, nodes): one number per node; the axes before the last are levels and members."""
 
 
 def same_shape(*columns: Tensor) -> None:
-    """Raise unless columns have one shape: a broadcast would compare nodes with other nodes."""
+    """Check that tensors have one shape: a broadcast would compare nodes with other nodes.
+
+    Args:
+        columns: the tensors.
+
+    Raises:
+        ArrayError: if the shapes differ.
+    """
     shapes = {tuple(column.shape) for column in columns}
     if len(shapes) > 1:
         raise ArrayError(
@@ -50,12 +57,18 @@ def same_shape(*columns: Tensor) -> None:
 
 
 def _fits(values: Tensor, weight: Tensor) -> None:
-    """Raise unless weights are those of the nodes: of the last axis, and of axes before it."""
+    """Raise unless weights have the shape of the values' last axes."""
     same_shape(values[(0,) * (values.dim() - weight.dim())], weight)
 
 
 def covered(lower: Nodes, upper: Nodes, y: Nodes) -> Nodes:
-    """Whether each target lies in its closed interval."""
+    """Return whether each target lies in its closed interval, lower ≤ y ≤ upper.
+
+    Args:
+        lower: lower bounds, (…, nodes).
+        upper: upper bounds, likewise.
+        y: targets, likewise.
+    """
     same_shape(lower, upper, y)
     inside: Tensor = covers(y, lower, upper)
     return inside
@@ -68,36 +81,71 @@ def coverage_penalty(
     confidence_level: float | Tensor,
     weight: Nodes | None = None,
 ) -> Tensor:
-    """First term of Eq. 6: (ĉ − (1−α))². A hard count, without gradient."""
+    """Return the first term of Eq. 6, (ĉ − (1−α))², whose gradient is zero.
+
+    Args:
+        lower: lower bounds, (…, nodes).
+        upper: upper bounds, likewise.
+        y: targets, likewise.
+        confidence_level: wanted coverage 1 − α, one number or broadcast over levels.
+        weight: weights of the nodes; None for equal ones.
+    """
     hits = covered(lower, upper, y).to(y.dtype)
     return (mean_over_all(hits, weight) - confidence_level) ** 2
 
 
 def violation(lower: Nodes, upper: Nodes, y: Nodes) -> Nodes:
-    """How far y lies outside [lower, upper]; zero inside."""
+    """Return (lower − y)⁺ + (y − upper)⁺: how far y lies outside its interval.
+
+    Args:
+        lower: lower bounds, (…, nodes).
+        upper: upper bounds, likewise.
+        y: targets, likewise.
+    """
     same_shape(lower, upper, y)
     return torch.relu(lower - y) + torch.relu(y - upper)
 
 
 def violation_product(lower: Nodes, upper: Nodes, y: Nodes) -> Nodes:
-    """Footnote form: max(0, (y − lower)·(y − upper))."""
+    """Return the form of the paper's footnote, max(0, (y − lower)·(y − upper)).
+
+    Args:
+        lower: lower bounds, (…, nodes).
+        upper: upper bounds, likewise.
+        y: targets, likewise.
+    """
     same_shape(lower, upper, y)
     return torch.relu((y - lower) * (y - upper))
 
 
 def width(lower: Nodes, upper: Nodes) -> Nodes:
-    """Upper minus lower, in scaled-target units (L1 width penalty)."""
+    """Return upper − lower, in scaled-target units (L1 width penalty).
+
+    Args:
+        lower: lower bounds, (…, nodes).
+        upper: upper bounds, likewise.
+    """
     same_shape(lower, upper)
     return upper - lower
 
 
 def width_squared(lower: Nodes, upper: Nodes) -> Nodes:
-    """Squared width (L2 width penalty)."""
+    """Return (upper − lower)² (L2 width penalty).
+
+    Args:
+        lower: lower bounds, (…, nodes).
+        upper: upper bounds, likewise.
+    """
     return width(lower, upper) ** 2
 
 
 def mean_over_all(values: Nodes, weight: Nodes | None = None) -> Tensor:
-    """Mean over all nodes, weighted where weights are given."""
+    """Return the weighted mean over all nodes, Σ wᵢvᵢ / Σ wᵢ.
+
+    Args:
+        values: (…, nodes).
+        weight: (nodes,) or (members, nodes); None for equal weights.
+    """
     if weight is None:
         return values.mean(dim=-1)
     _fits(values, weight)
@@ -105,7 +153,12 @@ def mean_over_all(values: Nodes, weight: Nodes | None = None) -> Tensor:
 
 
 def mean_over_positive(values: Nodes, weight: Nodes | None = None) -> Tensor:
-    """Mean over the nodes with a positive value only; zero where there are none."""
+    """Return the weighted mean over the nodes with a positive value; 0 if there are none.
+
+    Args:
+        values: non-negative, (…, nodes).
+        weight: (nodes,) or (members, nodes); None for equal weights.
+    """
     if weight is None:
         weight = torch.ones_like(values)
     _fits(values, weight)
@@ -134,15 +187,15 @@ def joint_loss(
     width_form: str = "l1",
     weight: Nodes | None = None,
 ) -> Tensor:
-    """Eq. 6, summed over levels and members. The module's docstring derives what λ does.
+    """Return Eq. 6, summed over levels and members; the module's docstring derives the effect of λ.
 
     Args:
         lower, upper, y: bounds and targets in scaled units, (…, nodes).
-        confidence_level: wanted coverage 1 − α; one number, or one for each level as (levels, 1).
-        lambda_width: price of width, likewise; α/2 is calibrated for ``all`` with ``l1``.
+        confidence_level: wanted coverage 1 − α; one number, or one per level as (levels, 1).
+        lambda_width: λ, likewise; α/2 is calibrated for ``all`` with ``l1``.
         violation_form: ``all`` (as printed), ``violated`` or ``product``.
         width_form: ``l1`` or ``l2``.
-        weight: how much each node counts, (nodes,) or (members, nodes).
+        weight: weights of the nodes, (nodes,) or (members, nodes); None for equal ones.
     """
     if (violation_form, width_form) == ("all", "l1"):
         loss: Tensor = _PrintedForm.apply(  # type: ignore[no-untyped-call]
@@ -159,10 +212,10 @@ def joint_loss(
 
 
 class _PrintedForm(torch.autograd.Function):
-    """Eq. 6 as printed: the same numbers as the terms above, in far fewer steps.
+    """Eq. 6 as printed: the same values as the terms above, with an explicit gradient.
 
-    On a small graph a training step is mostly autograd's bookkeeping, and this gradient is known:
-    per node, 1[lower > y] − λ for the lower bound and λ − 1[y > upper] for the upper.
+    On a small graph most of a training step is autograd's overhead. The gradient is, per node,
+    1[lower > y] − λ for the lower bound and λ − 1[y > upper] for the upper.
     """
 
     @staticmethod

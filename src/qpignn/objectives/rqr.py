@@ -5,8 +5,8 @@ With κ = (y − lower)(y − upper), negative inside the interval, the loss of 
     (c + 2λ − 1[inside])·κ + λ/2·(upper − lower)² + γ·(lower − upper)⁺.
 
 Setting its expected derivatives in the two bounds to zero and subtracting them gives
-P(inside) = c for every λ: **c is the wanted coverage** (the original calls it α, which everywhere
-else here is the miss), and λ only decides which of the intervals with that coverage is taken.
+P(inside) = c for every λ: **c is the wanted coverage** (the original calls it α, which elsewhere
+in this package is the miscoverage rate), and λ only selects among the intervals of that coverage.
 """
 
 from __future__ import annotations
@@ -27,7 +27,16 @@ def rqr(
     lambda_width: float,
     gamma_order: float,
 ) -> Tensor:
-    """Return the loss, element by element: a node is compared with its own target only."""
+    """Return the loss of every node, elementwise; the module's docstring has the equation.
+
+    Args:
+        lower: lower bounds.
+        upper: upper bounds.
+        y: targets; all three of one shape.
+        wanted_coverage: c; broadcast.
+        lambda_width: λ, weight of the squared width.
+        gamma_order: γ, weight of the penalty on crossed bounds.
+    """
     same_shape(lower, upper, y)
     product = (y - lower) * (y - upper)
     inside: Tensor = covers(y, lower, upper).to(y.dtype)

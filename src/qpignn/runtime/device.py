@@ -1,4 +1,4 @@
-"""Where nets run, and how exact their products are."""
+"""Device, precision of matrix products, and number of threads."""
 
 from __future__ import annotations
 
@@ -17,9 +17,14 @@ PRECISIONS: tuple[str, ...] = get_args(Precision)
 
 
 def find_device(name: str) -> torch.device:
-    """Return a device by its name, or raise if it is not here.
+    """Return a device by its name.
 
-    ``auto`` is a GPU where there is one (each rank of a machine its own), else the CPU.
+    Args:
+        name: ``auto``, ``cpu``, ``cuda`` or ``cuda:1`` …; ``auto`` is a GPU if there is one (each
+            rank of a machine has its own), else the CPU.
+
+    Raises:
+        SettingError: if there is no such device.
     """
     if not isinstance(name, str):
         raise SettingError(f"device: expected auto, cpu or cuda, got {brief(name)}")
@@ -49,7 +54,14 @@ CPU = torch.device("cpu")
 
 @contextmanager
 def matmul_precision(name: str) -> Iterator[None]:
-    """Let products of float32 numbers be as exact as ``torch.set_float32_matmul_precision``."""
+    """Set ``torch.set_float32_matmul_precision`` within the block.
+
+    Args:
+        name: ``highest``, ``high`` or ``medium``.
+
+    Yields:
+        Nothing.
+    """
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(name)
     try:
@@ -60,10 +72,16 @@ def matmul_precision(name: str) -> Iterator[None]:
 
 @contextmanager
 def limit_threads(numbers: int) -> Iterator[None]:
-    """Work on one thread where a layer has few numbers.
+    """Use one thread within the block if a layer has few numbers.
 
     Two threads gain at most a quarter there, and lose several times as much when another process
-    wants the same core: each operation waits for the slower of them.
+    uses the same core: each operation waits for the slower thread.
+
+    Args:
+        numbers: in a layer of all members.
+
+    Yields:
+        Nothing.
     """
     before = torch.get_num_threads()
     if numbers >= WORTH_THREADS or before == 1:

@@ -23,6 +23,9 @@ def recorded_interrupts() -> Iterator[None]:
 
     Does nothing in other threads than the main one, and where the calling program has a SIGINT
     handler of its own.
+
+    Yields:
+        Nothing.
     """
     owns = (
         threading.current_thread() is threading.main_thread()
@@ -40,7 +43,11 @@ def recorded_interrupts() -> Iterator[None]:
 
 
 def raise_pending_interrupt() -> None:
-    """Raise KeyboardInterrupt if a recorded SIGINT has not been handled yet."""
+    """Raise an exception if a recorded SIGINT has not been handled yet.
+
+    Raises:
+        KeyboardInterrupt: in that case.
+    """
     if _pending:
         forget_interrupt()
         raise KeyboardInterrupt

@@ -1,4 +1,4 @@
-"""Room for large numbers of numbers: how much memory is free, and files where it is not enough."""
+"""Memory utilities: free memory, memory-mapped tensors, allocator hints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 CHUNK_ROWS = 2**16  # rows that are worked on at a time where a graph is large
-SMALL = 2**20  # bytes that are not worth a question
+SMALL = 2**20  # bytes that are allocated without a look at the free memory
 KEPT = 30 * 2**20  # bytes; from 32 MiB on glibc does not learn
 TUNABLES, LARGE_PAGES = "GLIBC_TUNABLES", "glibc.malloc.hugetlb=1"
 PROC = Path("/proc")
@@ -54,11 +54,11 @@ def free_memory(proc: Path = PROC) -> int:
 
 
 def retain_freed_memory() -> None:
-    """Let the C library keep freed blocks of up to some 30 MB for the next step.
+    """Let the C library keep freed blocks of up to 30 MiB for the next step.
 
-    glibc gives large blocks back to the system, and a step that takes them anew waits for every
-    page. Once a block has been freed, though, it keeps those up to that size: this one is freed
-    without ever having been touched. Elsewhere nothing happens.
+    glibc returns large blocks to the system, and a step that allocates them again waits for every
+    page. Its threshold rises to the size of a block that is freed; this one is never written to.
+    With other C libraries nothing happens.
     """
     import torch
 
@@ -67,11 +67,14 @@ def retain_freed_memory() -> None:
 
 @contextmanager
 def huge_pages() -> Iterator[None]:
-    """Let processes that are started meanwhile have their memory in large pages, where there are.
+    """Let processes that are started within the block use huge pages, where supported.
 
-    A step walks through tens of megabytes, and in pages of 4 kB much of its time is spent on
-    finding them. glibc reads this once, when a process starts, so it is too late for this one;
-    what the user has told glibc stays.
+    A step reads tens of megabytes, and with pages of 4 kB much of its time is spent on address
+    translation. glibc reads the variable when a process starts, so this process does not change.
+    A value that the user has set stays.
+
+    Yields:
+        Nothing.
     """
     if TUNABLES in os.environ:
         yield
@@ -84,7 +87,11 @@ def huge_pages() -> Iterator[None]:
 
 
 def row_chunks(rows: int) -> Iterator[slice]:
-    """Yield rows, some at a time."""
+    """Yield slices that divide rows into chunks.
+
+    Args:
+        rows: how many there are.
+    """
     for start in range(0, rows, CHUNK_ROWS):
         yield slice(start, min(start + CHUNK_ROWS, rows))
 

@@ -1,4 +1,4 @@
-"""One seed, many independent streams: what a draw is for is part of its seed.
+"""Independent random streams from one seed: the purpose of a stream is part of its seed.
 
 Splitting the nodes, initial weights and noise must not share a stream, or a change in one would
 silently change the others. Nothing here touches the global generators.
@@ -15,7 +15,7 @@ import torch
 
 from qpignn.errors import check_integer
 
-SEED_BITS = 512  # more than anybody draws
+SEED_BITS = 512  # more than random seeds have in practice
 
 
 def _sequence(seed: int, purpose: str) -> np.random.SeedSequence:
@@ -24,12 +24,22 @@ def _sequence(seed: int, purpose: str) -> np.random.SeedSequence:
 
 
 def numpy_rng(seed: int, purpose: str) -> np.random.Generator:
-    """Return the NumPy generator that ``seed`` gives for ``purpose``."""
+    """Return the NumPy generator of a seed and a purpose.
+
+    Args:
+        seed: non-negative.
+        purpose: name of the stream.
+    """
     return np.random.default_rng(_sequence(seed, purpose))
 
 
 def torch_rng(seed: int, purpose: str) -> torch.Generator:
-    """Return the torch generator that ``seed`` gives for ``purpose``."""
+    """Return the torch generator of a seed and a purpose.
+
+    Args:
+        seed: non-negative.
+        purpose: name of the stream.
+    """
     state = _sequence(seed, purpose).generate_state(1, np.uint64)[0]
     return torch.Generator().manual_seed(int(state >> np.uint64(1)))  # torch takes signed seeds
 
@@ -40,6 +50,12 @@ class LegacyStreams:
 
     Drawing from them gives the numbers that Python's, NumPy's (legacy) and torch's global
     generators would give after being seeded alike.
+
+    Attributes:
+        seed: of all three.
+        python: the stream of ``random``.
+        numpy: the stream of ``numpy.random``.
+        torch: the stream of torch.
     """
 
     seed: int

@@ -57,6 +57,9 @@ def torch_defaults() -> Iterator[None]:
     Pinned are the default dtype (float32), the default device (CPU), autocast (off), gradient mode
     (on), inference mode (off) and ``numpy.errstate`` (warnings). The calling program's values are
     restored afterwards, also after an exception.
+
+    Yields:
+        Nothing.
     """
     if _host.get() is not None:  # pinned already, in this thread or task
         yield
@@ -80,7 +83,11 @@ def torch_defaults() -> Iterator[None]:
 
 @contextmanager
 def caller_defaults() -> Iterator[None]:
-    """Within :func:`torch_defaults`: restore the calling program's default dtype and device."""
+    """Restore the calling program's default dtype and device, within :func:`torch_defaults`.
+
+    Yields:
+        Nothing.
+    """
     host = _host.get()
     if host is None:
         yield
