@@ -29,7 +29,7 @@ IDENTIFIERS = {
     *("judged", "turns", "ByHand", "by_hand", "speaks", "whom", "stranger", "manners"),
 }
 MODULES = {
-    *("byhand", "coding", "corrected", "doubts", "ending", "fits", "folder", "growth", "order"),
+    *("byhand", "coding", "doubts", "ending", "fits", "folder", "growth", "order"),
     *("picked", "ranks", "roles", "room", "seen", "selfcalibrating", "sums", "values", "views"),
 }
 UNIT = (

@@ -70,10 +70,10 @@ class Sampler:
         # every (count/taken)-th neighbour, starting from a random one
         spread = count / taken.clamp(min=1).double()
         begin = torch.rand(len(nodes), 1, dtype=torch.float64, generator=draw)
-        turns = torch.arange(self.fan_out)
-        entries = ((turns + begin) * spread.unsqueeze(1)).long()
+        slots = torch.arange(self.fan_out)
+        entries = ((slots + begin) * spread.unsqueeze(1)).long()
         entries = entries.minimum(count.unsqueeze(1) - 1).add_(first.unsqueeze(1))
-        chosen = turns < taken.unsqueeze(1)
+        chosen = slots < taken.unsqueeze(1)
         factor = torch.where(chosen, spread.unsqueeze(1), 1)
         if loops:  # the node itself, which comes first in its row, as it is
             itself = torch.ones(len(nodes), 1, dtype=torch.bool)

@@ -101,7 +101,7 @@ def _begin() -> None:
 def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     if parent is not None:
-        parent.join()  # else it would wait for work for ever
+        parent.join()  # else it would wait for work forever
         os._exit(1)
 
 

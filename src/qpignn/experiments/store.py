@@ -98,7 +98,7 @@ class Store:
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:
-        """Open the file for a while; what SQLite says against it becomes an error of ours."""
+        """Open the file while the block runs; errors of SQLite become a ``QpignnError``."""
         try:
             with closing(self._connect()) as connection:
                 yield connection

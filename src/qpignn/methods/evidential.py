@@ -20,7 +20,7 @@ SMALLEST = 1e-6  # of ν, a − 1 and b: keeps degenerate laws finite
 class Evidential(NetMethod):
     """Deep evidential regression (Amini et al. 2020) on a graph.
 
-    The net says the four numbers of a normal-inverse-gamma law; the interval is that of the
+    The net predicts the four parameters of a normal-inverse-gamma law; the interval is that of the
     Student-t law left when mean and variance are integrated out, at any level. No promise of
     coverage.
 
