@@ -413,7 +413,7 @@ SIZES = [
     Case("a metric of nothing", lambda t: metrics.mpiw([], [], []), ArrayError, "expected at least one node, got none"),
     Case("a metric of words", lambda t: metrics.picp(["a"], [0.0], [1.0]), ArrayError, r"y: expected one number per node, got \['a'\]"),
     Case("a diagnosis of some nodes", lambda t: diagnose(graph(), said()), ArrayError, "expected intervals of all 40 nodes of the graph, got 2; predict without a mask"),
-    Case("a diagnosis of a number", lambda t: diagnose(graph(), 3), ArrayError, "intervals: expected those of predict_interval, got int"),
+    Case("a diagnosis of a number", lambda t: diagnose(graph(), 3), ArrayError, "intervals: expected the result of predict_interval, got int"),
     Case("a net that is none", lambda t: prefit("net"), SettingError, "model: expected a net or a function of x and edge_index, got 'net'"),
     Case("a net with seven outputs", lambda t: prefit(lambda x, e: torch.ones(40, 7)), ArrayError, r"model: expected \(40,\), .* numbers, got \(40, 7\)"),
     Case("a net that returns two tensors", lambda t: prefit(lambda x, e: (x[:, 0], x[:, 1])), ArrayError, "model: expected a tensor of one to three numbers a node, got tuple; let it return one"),

@@ -135,7 +135,8 @@ def diagnose(
     data = check_graph(data, need_target=False)
     for one in (intervals, *others):
         if not isinstance(one, Intervals):
-            raise ArrayError(f"intervals: expected Intervals, got {type(one).__name__}")
+            kind = type(one).__name__
+            raise ArrayError(f"intervals: expected the result of predict_interval, got {kind}")
         if len(one) != data.x.shape[0]:
             raise ArrayError(
                 f"expected intervals of all {data.x.shape[0]:,} nodes of the graph, got "
