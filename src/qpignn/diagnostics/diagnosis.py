@@ -134,8 +134,8 @@ def diagnose(
     """
     data = check_graph(data, need_target=False)
     for one in (intervals, *others):
+        kind = type(one).__name__
         if not isinstance(one, Intervals):
-            kind = type(one).__name__
             raise ArrayError(f"intervals: expected the result of predict_interval, got {kind}")
         if len(one) != data.x.shape[0]:
             raise ArrayError(
