@@ -86,6 +86,7 @@ class UnknownNameError(QpignnError, LookupError):
 
 
 EXTRAS = {
+    "duckdb": "large",
     "matplotlib": "plot",
     "openpyxl": "excel",
     "optuna": "search",

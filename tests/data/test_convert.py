@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from torch_geometric.data import Data
 
 from qpignn import example_tables, read_graph
-from qpignn.data import edge_sort
+from qpignn.data import convert_edges, edge_sort
 from qpignn.data.convert import convert_graph
 from qpignn.data.mapped import describe_graph, open_graph
 from qpignn.data.tables import TextTable, open_table
@@ -257,21 +257,15 @@ def many_edges(folder: Path, edges: int, nodes: int = 5000) -> tuple[Path, Path]
     return paths
 
 
-def test_many_edges_are_sorted_in_little_memory(
+def test_convert_graph_of_many_edges_in_small_batches_equals_read_graph(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(edge_sort, "BATCH", 2048)  # DuckDB's smallest
     paths = many_edges(tmp_path, 300_000)
-    sizes = []
-    merged = edge_sort._merged
-    monkeypatch.setattr(
-        edge_sort, "_merged", lambda *told: sizes.append(len(told[0])) or merged(*told)
-    )
-    memory = 1 << 20
     roles = {"target": "t", "edge_weight": "w"}
-    convert_graph(*paths, tmp_path / "g", memory=memory, **roles)
-    assert_same(open_graph(tmp_path / "g"), read_graph(*paths, **roles))
-    assert len(sizes) > 50
-    assert max(sizes) <= memory // edge_sort.BYTES_AN_EDGE
+    for directed in (False, True):
+        convert_graph(*paths, tmp_path / "g", memory=1 << 20, directed=directed, **roles)
+        assert_same(open_graph(tmp_path / "g"), read_graph(*paths, directed=directed, **roles))
 
 
 def test_one_edge_repeated_beyond_memory(tmp_path: Path) -> None:
@@ -285,6 +279,115 @@ def test_one_edge_repeated_beyond_memory(tmp_path: Path) -> None:
     assert got.edge_weight.tolist() == [2, 2, 4, 4]
     convert_graph(nodes, edges, tmp_path / "g", memory=1000, target="t")
     assert open_graph(tmp_path / "g").edge_index.tolist() == [[1, 0, 2, 1], [0, 1, 1, 2]]
+
+
+def test_convert_graph_averages_the_two_directions_of_an_edge_to_the_bit(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    pairs = pd.DataFrame(np.argwhere(np.triu(rng.uniform(size=(90, 90)) < 0.5, 1)))
+    both = pd.concat([pairs, pairs[[1, 0]].set_axis([0, 1], axis=1)]).set_axis(
+        ["from", "to"], axis=1
+    )
+    paths = tmp_path / "n.csv", tmp_path / "e.csv"
+    pd.DataFrame({"id": range(90), "v": range(90), "t": range(90)}).to_csv(paths[0], index=False)
+    both.assign(w=rng.lognormal(0, 9, len(both))).to_csv(paths[1], index=False)
+    roles = {"target": "t", "edge_weight": "w"}
+    convert_graph(*paths, tmp_path / "g", **roles)
+    got, wanted = open_graph(tmp_path / "g"), read_graph(*paths, **roles)
+    order = np.lexsort(wanted.edge_index.numpy())
+    assert torch.equal(got.edge_weight, wanted.edge_weight[order])
+
+
+TEXT_IDS = ["a", "A", "a b", "\u00e9", "e\u0301", "7", "07", "'; DROP TABLE edges; --", '"', "NA"]
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_convert_graph_with_unusual_ids_and_column_names_equals_read_graph(
+    tmp_path: Path, suffix: str
+) -> None:
+    columns = ['"; DROP TABLE edges; --', "rows.weight"]
+    nodes = pd.DataFrame({"id": TEXT_IDS, "v": range(10), "t": range(10)})
+    edges = pd.DataFrame({columns[0]: TEXT_IDS, columns[1]: TEXT_IDS[1:] + TEXT_IDS[:1]})
+    files = tmp_path / f"n.{suffix}", tmp_path / f"e.{suffix}"
+    for frame, file in zip((nodes, edges), files, strict=True):
+        getattr(frame, f"to_{suffix}")(file, index=False)
+    roles = {"target": "t", "edge_ends": columns}
+    convert_graph(*files, tmp_path / "g", **roles)
+    assert_same(open_graph(tmp_path / "g"), read_graph(*files, **roles))
+
+
+IDS = {
+    "integers": [3, 1, 2**62, -4],
+    "floats": [0.5, 1.0, -0.0, 1e300],
+    "bytes": [b"a", b"b", b"\x00", b""],
+    "dates": pd.date_range("2024-01-01", periods=4),
+    "truths and text": ["True", "False", "1", "1.0"],
+    "categories": pd.Categorical(["x", "y", "z", "w"]),
+}
+
+
+@pytest.mark.parametrize("kind", IDS)
+@pytest.mark.parametrize("other", [None, "text"])
+def test_convert_graph_with_ids_of_any_type_ends_as_read_graph_does(
+    tmp_path: Path, kind: str, other: str | None
+) -> None:
+    ids = pd.Series(IDS[kind])
+    named = ids if other is None else ids.astype(str)
+    nodes = pd.DataFrame({"id": ids, "v": range(4), "t": range(4)})
+    edges = pd.DataFrame({"from": named, "to": np.roll(named, 1)})
+    files = tmp_path / "n.parquet", tmp_path / "e.parquet"
+    nodes.to_parquet(files[0])
+    edges.to_parquet(files[1])
+    wanted = outcome(lambda: read_graph(*files, target="t"))
+    got = outcome(lambda: convert_graph(*files, tmp_path / "g", target="t"))
+    if isinstance(wanted, str):
+        assert got == wanted
+    else:
+        edge_index = open_graph(tmp_path / "g").edge_index
+        assert torch.equal(edge_index, wanted.edge_index[:, np.lexsort(wanted.edge_index.numpy())])
+
+
+@pytest.mark.parametrize("match", ["number", "caseless"])
+def test_convert_graph_with_inexact_matching_equals_read_graph(tmp_path: Path, match: str) -> None:
+    files = tmp_path / "n.csv", tmp_path / "e.csv"
+    files[0].write_text("id,v,t\n1,1,10\n2,2,20\nx,3,30\n")
+    files[1].write_text("from,to\n01,2.0\n2,x\n" if match == "number" else "from,to\n1,X\n2,x\n")
+    roles = {"target": "t", "match_ids": match}
+    convert_graph(*files, tmp_path / "g", **roles)
+    assert_same(open_graph(tmp_path / "g"), read_graph(*files, **roles))
+
+
+def test_convert_graph_without_duckdb_names_the_extra(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    (tmp_path / "n.csv").write_text(NODES)
+    (tmp_path / "e.csv").write_text("from,to\na,b\n")
+    with pytest.raises(SettingError, match=r'needs duckdb.*pip install "qpignn\[large\]"'):
+        convert_graph(tmp_path / "n.csv", tmp_path / "e.csv", tmp_path / "g", target="t")
+    assert not (tmp_path / "g").exists()
+    convert_graph(tmp_path / "n.csv", None, tmp_path / "g", target="t")
+    assert open_graph(tmp_path / "g").num_edges == 0
+
+
+def test_convert_graph_of_one_column_as_both_ends_raises_as_read_graph_does(tmp_path: Path) -> None:
+    files = tmp_path / "n.csv", tmp_path / "e.csv"
+    files[0].write_text(NODES)
+    files[1].write_text("from,to\na,b\n")
+    roles = {"target": "t", "edge_ends": ["from", "from"]}
+    wanted = outcome(lambda: read_graph(*files, **roles))
+    assert outcome(lambda: convert_graph(*files, tmp_path / "g", **roles)) == wanted
+
+
+def test_convert_graph_with_weights_that_are_all_tiny_raises_as_read_graph_does(
+    tmp_path: Path,
+) -> None:
+    files = tmp_path / "n.csv", tmp_path / "e.csv"
+    files[0].write_text(NODES)
+    files[1].write_text("from,to,w\na,b,1e-40\nb,c,0\n")
+    roles = {"target": "t", "edge_weight": "w"}
+    wanted = outcome(lambda: read_graph(*files, **roles))
+    assert "largest" in str(wanted)
+    assert outcome(lambda: convert_graph(*files, tmp_path / "g", **roles)) == wanted
 
 
 NODES = "id,v,t\na,1,10\nb,2,\nc,3,30\n"
@@ -399,10 +502,10 @@ def test_a_fault_in_a_header_leaves_an_older_graph_alone(tmp_path: Path) -> None
 def test_an_interruption_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     paths = many_edges(tmp_path, 100)
 
-    def interrupt(*_: object) -> None:
+    def interrupt(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(edge_sort, "_merged", interrupt)
+    monkeypatch.setattr(convert_edges, "sorted_edges", interrupt)
     with pytest.raises(KeyboardInterrupt):
         convert_graph(*paths, tmp_path / "g", target="t")
     assert not (tmp_path / "g").exists()
@@ -415,9 +518,9 @@ def run(code: str, *words: object) -> subprocess.CompletedProcess[str]:
 
 KILLED = """
 import os, sys
-from qpignn.data import edge_sort
+from qpignn.data import convert_edges
 from qpignn.data.convert import convert_graph
-edge_sort._merged = lambda *_: os.kill(os.getpid(), 9)
+convert_edges.sorted_edges = lambda *_, **__: os.kill(os.getpid(), 9)
 convert_graph(*sys.argv[1:], target="t")
 """
 
@@ -438,31 +541,6 @@ def test_a_killed_conversion_leaves_the_older_graph_and_can_be_run_again(tmp_pat
     convert_graph(*paths, folder, target="t")
     assert_same(open_graph(folder), read_graph(*paths, target="t"))
     assert not (folder / "unfinished").exists()
-
-
-PEAK = """
-import sys
-from qpignn.data.convert import convert_graph
-def peak():
-    status = open("/proc/self/status").read()
-    return int(status.split("VmHWM:")[1].split()[0])
-nodes, small, edges, folder = sys.argv[1:]
-convert_graph(nodes, small, folder, target="t", edge_weight="w", memory=1 << 22)
-before = peak()
-convert_graph(nodes, edges, folder, target="t", edge_weight="w", memory=1 << 22)
-print(peak() - before)
-"""
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_memory_does_not_grow_with_the_edges(tmp_path: Path) -> None:
-    nodes, small = many_edges(tmp_path, 100_000)
-    _, large = many_edges(tmp_path, 1_600_000)
-    done = run(PEAK, nodes, small, large, tmp_path / "g")
-    assert done.returncode == 0, done.stderr
-    size = (tmp_path / "g" / "edge_index.npy").stat().st_size
-    assert size > 40e6
-    assert 1024 * int(done.stdout) < size / 2  # read at once, it would be several times the size
 
 
 def test_rows_are_counted_well_enough(tmp_path: Path) -> None:

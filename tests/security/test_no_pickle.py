@@ -38,7 +38,7 @@ WATCHED = {
     "expat": {"data/readers.py"},
     "read_graphml": {"data/readers.py"},
     "memmap": {"runtime/memory.py"},  # a file of our own that has no name
-    "fromfile": {"data/edge_sort.py"},  # numbers in files of our own
+    "fromfile": set(),
     ".query": {"data/example.py", "reports/layout.py"},  # of trees; that of pandas evaluates
     "ctypes": {"experiments/memory.py"},
     "read_parquet": {

@@ -1,4 +1,4 @@
-"""``qpignn convert``: tables larger than memory become a graph that stays on disk."""
+"""``qpignn convert``: conversion of tables larger than memory into a graph on disk."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def convert(
     *,
     roles: ColumnRoles,
     memory: Annotated[
-        int, typer.Option(help="Memory to use, in MiB, beside the ids and one column.")
+        int, typer.Option(help="Memory to use, in MiB, in addition to the ids and one column.")
     ] = 1024,
     as_json: Json = False,
 ) -> None:
-    """Turn tables larger than memory into a graph that 'fit --graph' reads from disk.
+    """Convert tables larger than memory into a graph that 'fit --graph' reads from disk.
 
-    Columns get the same roles, by the same rules, as in 'fit'. A graph that is in DIR is replaced;
-    a conversion that was killed is begun anew by the same command.
+    Columns get the same roles, by the same rules, as in 'fit'. A graph in DIR is replaced. The same
+    command starts a killed conversion again.
 
     Example: qpignn convert --nodes nodes.parquet --edges edges.parquet --target flow --out graph
     """

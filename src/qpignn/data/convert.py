@@ -1,8 +1,8 @@
-"""Node and edge files larger than memory become a graph that is mapped, piece by piece.
+"""Out-of-core conversion of node and edge tables into a folder of memory-mapped arrays.
 
-The graph is the one :func:`qpignn.read_graph` makes of the same files, by the same rules, only
-that its edges are sorted by target. What must fit into memory is the ids and one column at a time:
-a median, and what kind a column is, depend on all of its values. Features and edges need not fit.
+The graph equals the one that :func:`qpignn.read_graph` makes of the same files, except that its
+edges are sorted by target. The ids and one column at a time must fit into memory: the median and
+the kind of a column depend on all of its values. Features and edges need not fit.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from qpignn.data.column_roles import ColumnRoles
 from qpignn.data.columns import several
 from qpignn.data.convert_edges import convert_edges, edge_table
 from qpignn.data.convert_nodes import by_columns, convert_nodes, node_table, read_ids
-from qpignn.data.edge_sort import write_edges
 from qpignn.data.ids import NodeIndex
 from qpignn.data.mapped import GraphDescription, finish, unfinished
+from qpignn.data.mapped_arrays import array_file
 from qpignn.data.tables import check_header
 from qpignn.errors import ReadError, check_integer
 from qpignn.io.files import check_path
@@ -47,25 +47,34 @@ def convert_graph(
     memory: int = 1 << 30,
     verbose: bool = False,
 ) -> GraphDescription:
-    """Turn node and edge files into a folder for :func:`qpignn.data.mapped.open_graph`.
+    """Convert node and edge tables into a folder for :func:`qpignn.data.mapped.open_graph`.
 
-    An older graph in the folder stays until the new one is complete, and is then exchanged, so
-    there must be room for both; what an interrupted conversion left is cleaned up.
+    An older graph in the folder stays until the new one is complete, so the disk must have space
+    for both. What an interrupted conversion left is removed. Edges are sorted by DuckDB
+    (``pip install "qpignn[large]"``).
 
     Args:
-        nodes, edges: ``.csv``, ``.tsv`` (maybe gzipped) or ``.parquet``; ``edges=None`` for none.
-        folder: where the graph goes.
+        nodes, edges: ``.csv``, ``.tsv`` (plain or gzipped) or ``.parquet`` files; without edges
+            ``None``.
+        folder: the folder to write.
         target, id, features, categorical, ignore, missing: roles of node columns, as in
             :func:`qpignn.from_frames`.
-        node_weight, split, coordinates: likewise.
-        edge_ends, edge_weight, directed, match_ids: of edge columns.
-        encoding, decimal, thousands: of text files, as in :func:`qpignn.read_graph`.
-        memory: about how many bytes may be used at once, beside the ids and one column.
+        node_weight, split, coordinates: further roles of node columns.
+        edge_ends, edge_weight, directed, match_ids: roles and meaning of edge columns.
+        encoding, decimal, thousands: format of text files, as in :func:`qpignn.read_graph`.
+        memory: bytes of memory to use, in addition to the ids and one column. Reading a table
+            takes at least 64 MiB, sorting edges at least 128 MiB.
         verbose: whether to show progress.
 
+    Returns:
+        The description of the folder.
+
     Raises:
-        ReadError, GraphError: as :func:`qpignn.read_graph`. Where edges are at fault, the first
-            piece of the file with a fault is told of, by its rows in the file.
+        ReadError, GraphError: as :func:`qpignn.read_graph`. Of several faulty edges, those that
+            come first in the file are reported.
+        SettingError: if DuckDB is not installed, ``memory`` is not a number or too small to sort
+            the edges, or the folder belongs to something else.
+        WriteError: if the folder cannot be written, for instance because the disk is full.
     """
     check_integer("memory", memory)
     folder = check_path("folder", folder)
@@ -89,29 +98,30 @@ def convert_graph(
     )
     for file in (nodes, edges):
         _refuse_graphml(file)
-    table_of_nodes = node_table(nodes, roles)
-    table_of_edges = None if edges is None else edge_table(edges, roles)
+    node_file = node_table(nodes, roles)
+    edge_file = None if edges is None else edge_table(edges, roles)
     limits: dict[str, Any] = {"memory": memory, "verbose": verbose}
-    with unfinished(folder) as room:
-        table = by_columns(table_of_nodes, room, **limits)
-        ids = read_ids(table_of_nodes, table)
-        if table_of_edges is not None:
-            check_header(table_of_edges.table.path, table_of_edges.table.columns, ids)
-        coding, pos_names = convert_nodes(table_of_nodes, table, ids, room, **limits)
-        if table is not table_of_nodes.table:
-            table.path.unlink()  # edges need the place
-        if table_of_edges is None:
-            write_edges(room, [], weighted=False)
+    with unfinished(folder) as staging:
+        table = by_columns(node_file, staging, **limits)
+        ids = read_ids(node_file, table)
+        if edge_file is not None:
+            check_header(edge_file.table.path, edge_file.table.columns, ids)
+        coding, pos_names = convert_nodes(node_file, table, ids, staging, **limits)
+        if table is not node_file.table:
+            table.path.unlink()  # edges need the space
+        if edge_file is None:
+            with array_file(staging / "edge_index.npy", "<i8", (2, 0)):
+                pass
         else:
-            convert_edges(table_of_edges, NodeIndex(ids, match_ids), room, **limits)
+            convert_edges(edge_file, NodeIndex(ids, match_ids), staging, **limits)
         return finish(
             folder,
-            room,
+            staging,
             directed=directed,
             feature_names=coding.feature_names,
             coding=coding,
             pos_names=pos_names,
-            roles=table_of_nodes.roles.to_dict(),
+            roles=node_file.roles.to_dict(),
         )
 
 

@@ -1,17 +1,27 @@
-"""An edge table larger than memory becomes sorted arrays: ids to positions, piece by piece."""
+"""Conversion of an edge table larger than memory into sorted arrays.
+
+The table is read in pieces by the package's own readers; DuckDB joins text ids with the nodes and
+sorts the edges (:mod:`qpignn.data.edge_sort`).
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+import pyarrow as pa
+import torch
+from torch_geometric.data import Data
 
 from qpignn.data.column_roles import ColumnRoles
 from qpignn.data.columns import require_columns
-from qpignn.data.edge_sort import Block, heaped_edges, sorted_edges, write_edges
+from qpignn.data.edge_sort import open_database, sorted_edges
 from qpignn.data.edge_table import (
     edge_weights,
     end_columns,
@@ -19,25 +29,53 @@ from qpignn.data.edge_table import (
     refuse_loops,
     warn_of_counts,
 )
+from qpignn.data.graph import check_graph
 from qpignn.data.ids import NodeIndex
+from qpignn.data.mapped_arrays import array_file
 from qpignn.data.parquet_table import ParquetTable
 from qpignn.data.table_file import piece_rows
 from qpignn.data.tables import in_pieces, open_edges
 from qpignn.data.text_table import TextTable
-from qpignn.runtime.progress import progress_bar
+from qpignn.errors import import_optional
+from qpignn.runtime.progress import ShowProgress, progress_bar
 
-FIRST_ROWS = 1000  # looked at to tell which columns are the ends
+FIRST_ROWS = 1000  # read to choose the columns of the two ends
+JOINED_PIECES = 4  # pieces of the table whose ids are looked up together
+INSERT = "INSERT INTO edges SELECT source, target, weight FROM rows"
+INSERT_NAMED = """
+INSERT INTO edges SELECT source.position, target.position, rows.weight FROM rows
+LEFT JOIN nodes AS source ON rows.source = source.id
+LEFT JOIN nodes AS target ON rows.target = target.id
+"""
+COUNT = "SELECT count(*), count(*) FILTER (source = target) FROM edges"
 
 
 class EdgeTable(NamedTuple):
-    """A table of edges, and the roles of its columns."""
+    """A table of edges to convert.
+
+    Attributes:
+        table: the file.
+        roles: the roles of its columns.
+    """
 
     table: TextTable | ParquetTable
     roles: ColumnRoles
 
 
 def edge_table(path: str | Path, roles: ColumnRoles) -> EdgeTable:
-    """Look at an edge table's header and first rows; columns that are not there raise."""
+    """Open an edge table and check that the columns with a role exist.
+
+    Args:
+        path: the file.
+        roles: the roles of its columns.
+
+    Returns:
+        The table and the roles.
+
+    Raises:
+        SettingError: if DuckDB is not installed.
+    """
+    import_optional("duckdb", "converting an edge table")
     form = {name: getattr(roles, name) for name in ("encoding", "decimal", "thousands")}
     table = in_pieces(open_edges(path, roles.edge_ends, **form))
     header = pd.DataFrame(columns=table.columns)
@@ -48,63 +86,117 @@ def edge_table(path: str | Path, roles: ColumnRoles) -> EdgeTable:
 
 
 def convert_edges(
-    edges: EdgeTable, ids: NodeIndex, room: Path, *, memory: int, verbose: bool
+    edges: EdgeTable, ids: NodeIndex, folder: Path, *, memory: int, verbose: bool
 ) -> None:
     """Write ``edge_index.npy`` and, for edges with weights, ``edge_weight.npy``.
 
+    Args:
+        edges: the edge table.
+        ids: the nodes' ids.
+        folder: where the arrays and temporary files are written.
+        memory: bytes of memory to use, half of them for reading and half for DuckDB.
+        verbose: whether to show progress.
+
     Raises:
-        GraphError: as for tables in memory, of the first piece of the file with a fault.
+        GraphError: as for tables in memory, naming the first faulty rows of the file.
     """
-    most = edges.table.most_rows()
-    weighted, directed = edges.roles.edge_weight is not None, edges.roles.directed
-    first = next(edges.table.pieces(FIRST_ROWS, edges.table.columns, memory=memory), None)
+    roles, half = edges.roles, memory // 2
+    first = next(edges.table.pieces(FIRST_ROWS, edges.table.columns, memory=half), None)
     first = pd.DataFrame(columns=edges.table.columns) if first is None else first
-    ends = end_columns(first, edges.roles.edge_ends)
-    seen = Counter[str]()
-    with progress_bar("reading edges", most, shown=verbose) as show:
-        heaps = heaped_edges(
-            _blocks(edges, ends, ids, memory=memory, seen=seen, done=lambda rows: show(rows, "")),
-            len(ids.ids),
-            room,
-            weighted=weighted,
-            expected=most if directed else 2 * most,
-            memory=memory,
-        )
-    with progress_bar("sorting edges", sum(heap.size for heap in heaps), shown=verbose) as show:
-        found = sorted_edges(heaps, len(ids.ids), room, memory=memory)
-        kept = write_edges(room, found, weighted=weighted, told=lambda done: show(done, ""))
-    # undirected edges may be listed both ways: once sorted, that looks like a repetition
-    again = seen["edges"] - seen["loops"] - kept if directed else 0
-    warn_of_counts(seen["loops"], again, weighted=weighted)
+    ends = end_columns(first, roles.edge_ends)
+    with open_database(folder, half) as database:
+        with progress_bar("reading edges", edges.table.most_rows(), shown=verbose) as show:
+            as_text = _register_text_ids(database, ids, first, ends)
+            for done in _read_rows(database, edges, ids, ends, as_text=as_text, memory=half):
+                show(done, "")
+        rows, loops = database.execute(COUNT).fetchall()[0]
+        if rows == loops:
+            refuse_loops(rows, ends)
+        most = (rows - loops) * (1 if roles.directed else 2)
+        with progress_bar("sorting edges", most, shown=verbose) as show:
+            listed = _write_sorted(database, len(ids.ids), folder, roles, show)
+    warn_of_counts(loops, rows - loops - listed, weighted=roles.edge_weight is not None)
 
 
-def _blocks(
+def _register_text_ids(
+    database: Any, ids: NodeIndex, first: pd.DataFrame, ends: tuple[str, str]
+) -> bool:
+    """Make nodes known to the database, if ids are text in both tables and compared as they are."""
+    is_text = pd.api.types.is_string_dtype
+    as_text = ids.match == "exact" and is_text(ids.ids) and all(is_text(first[end]) for end in ends)
+    if as_text:
+        positions = np.arange(len(ids.ids))
+        database.register("nodes", pa.table({"id": pa.array(ids.ids), "position": positions}))
+    return as_text
+
+
+def _read_rows(
+    database: Any,
     edges: EdgeTable,
-    ends: tuple[str, str],
     ids: NodeIndex,
+    ends: tuple[str, str],
     *,
+    as_text: bool,
     memory: int,
-    seen: Counter[str],
-    done: Callable[[int], None],
-) -> Iterator[Block]:
-    """Read edges as positions among the ids, both ways unless they are directed.
+) -> Iterator[int]:
+    """Insert the rows of an edge table into the database; yield how many are done.
 
-    ``seen`` counts ``edges``, and ``loops`` among them.
+    Text ids, which pandas looks up slowly, are joined with the nodes by DuckDB; all others are
+    looked up in ``ids``.
     """
-    weight = edges.roles.edge_weight
-    columns = [*ends, *([] if weight is None else [weight])]
-    rows = piece_rows(memory, len(edges.table.columns))
-    for piece in edges.table.pieces(rows, columns, memory=memory):
-        before = seen["edges"]
-        source, target = (end_positions(piece[end], ids, before=before) for end in ends)
-        weights = None
-        if weight is not None:
-            weights = edge_weights(piece[weight], before=before)
-        seen["loops"] += int((source == target).sum())
-        seen["edges"] += len(piece)
-        done(seen["edges"])
-        yield Block(source, target, weights)
-        if not edges.roles.directed:
-            yield Block(target, source, weights)
-    if seen["loops"] == seen["edges"]:
-        refuse_loops(seen["edges"], ends)
+    duckdb = import_optional("duckdb", "converting an edge table")
+    weight, done = edges.roles.edge_weight, 0
+    columns = dict.fromkeys([*ends, *([] if weight is None else [weight])])
+    size = piece_rows(memory, len(edges.table.columns))
+    pieces = edges.table.pieces(size, [*columns], memory=memory)
+    while several := list(islice(pieces, JOINED_PIECES)):
+        piece = pd.concat(several, ignore_index=True)
+        named: list[Any] = [piece[end] for end in ends]
+        source, target = named if as_text else (end_positions(x, ids, before=done) for x in named)
+        ones = np.ones(len(piece), np.float32)
+        weights = ones if weight is None else edge_weights(piece[weight], before=done)
+        database.register("rows", pa.table({"source": source, "target": target, "weight": weights}))
+        try:
+            database.execute(INSERT_NAMED if as_text else INSERT)
+        except duckdb.ConstraintException:  # a blank id, or one that is not a node's
+            for end in named:
+                end_positions(end, ids, before=done)
+            raise
+        done += len(piece)
+        yield done
+
+
+def _write_sorted(
+    database: Any, nodes: int, folder: Path, roles: ColumnRoles, show: ShowProgress
+) -> int:
+    """Write the arrays; return how many edges the table lists in their own direction."""
+    weighted = roles.edge_weight is not None
+    parts = [folder / name for name in ("source", "target", *["weight"] * weighted)]
+    edges, listed, largest = 0, 0, 0.0
+    with ExitStack() as stack:
+        files = [stack.enter_context(part.open("wb")) for part in parts]
+        for block in sorted_edges(database, nodes, directed=roles.directed):
+            for file, values in zip(files, block, strict=False):
+                file.write(values.tobytes())
+            edges += len(block[0])
+            largest = block[2].max(initial=largest)
+            listed += int(np.count_nonzero(block[3]))
+            show(edges, "")
+    _join(folder / "edge_index.npy", "<i8", (2, edges), parts[:2])
+    if weighted:
+        # the rule of all graphs for the largest weight; each weight by itself is valid
+        loop, weight = torch.zeros((2, 1), dtype=torch.long), torch.tensor([largest])
+        check_graph(
+            Data(x=torch.zeros(1, 1), edge_index=loop, edge_weight=weight), need_target=False
+        )
+        _join(folder / "edge_weight.npy", "<f4", (edges,), parts[2:])
+    return listed
+
+
+def _join(path: Path, kind: str, shape: tuple[int, ...], parts: list[Path]) -> None:
+    """Write an array from the files of its rows, and remove these."""
+    with array_file(path, kind, shape) as whole:
+        for part in parts:
+            with part.open("rb") as file:
+                shutil.copyfileobj(file, whole, 1 << 20)
+            part.unlink()

@@ -1,7 +1,7 @@
-"""A node table larger than memory becomes arrays: features row by row, all else column by column.
+"""Conversion of a node table larger than memory into arrays.
 
-The rules are those of tables in memory, :func:`qpignn.from_frames` and :class:`FeatureEncoder`;
-here is only how they are fed.
+Features are written in pieces of rows, everything else column by column. The rules are those of
+tables in memory: :func:`qpignn.from_frames` and :class:`FeatureEncoder`.
 """
 
 from __future__ import annotations
@@ -35,13 +35,19 @@ ARRAYS_OF: dict[str, dict[str, str]] = {
     "split": dict.fromkeys(MASKS, "|b1"),
     "coordinates": {"pos": "<f8"},
 }
-"""What is kept of a role, and as which type."""
+"""Arrays of each role, and their types."""
 FILLER = "\0"
-"""A feature for tables that are read for another column's sake."""
+"""Placeholder feature of tables that are read for another column."""
 
 
 class NodeTable(NamedTuple):
-    """A table of nodes, the roles of its columns, and those that are features."""
+    """A table of nodes to convert.
+
+    Attributes:
+        table: the file.
+        roles: the roles of its columns.
+        features: names of the feature columns.
+    """
 
     table: TextTable | ParquetTable
     roles: ColumnRoles
@@ -49,7 +55,7 @@ class NodeTable(NamedTuple):
 
 
 class _OneByOne:
-    """A table in memory to those who ask for one column after the other."""
+    """A table whose columns are read when they are asked for, as if it were a data frame."""
 
     def __init__(self, table: ParquetTable) -> None:
         self._table = table
@@ -62,11 +68,19 @@ class _OneByOne:
 
 
 def node_table(path: str | Path, roles: ColumnRoles) -> NodeTable:
-    """Look at a node table's header; roles that do not fit it raise."""
+    """Open a node table and check that its columns fit the roles.
+
+    Args:
+        path: the file.
+        roles: the roles of its columns.
+
+    Returns:
+        The table, its roles with the id column filled in, and its feature columns.
+    """
     form = {name: getattr(roles, name) for name in ("encoding", "decimal", "thousands")}
-    found, id = open_nodes(path, roles.id, text=roles.categorical, **form)
-    table, roles = in_pieces(found), roles.with_(id=id)
-    # two made-up nodes, to ask the rules of tables in memory which columns are features
+    opened, id = open_nodes(path, roles.id, text=roles.categorical, **form)
+    table, roles = in_pieces(opened), roles.with_(id=id)
+    # from_frames decides on two artificial nodes which columns are features
     made_up = pd.DataFrame({name: [0.0, 1.0] for name in table.columns})
     for name in made_up.columns.intersection(list(roles.categorical)):
         made_up[name] = ["\0", "\1"]
@@ -76,23 +90,38 @@ def node_table(path: str | Path, roles: ColumnRoles) -> NodeTable:
     return NodeTable(table, roles, [column.name for column in graph.coding.columns])
 
 
-def by_columns(nodes: NodeTable, room: Path, *, memory: int, verbose: bool) -> ParquetTable:
-    """Return a node table whose columns can be read one by one: text is written as Parquet."""
+def by_columns(nodes: NodeTable, staging: Path, *, memory: int, verbose: bool) -> ParquetTable:
+    """Return a node table whose columns can be read one by one; text is rewritten as Parquet.
+
+    Args:
+        nodes: the node table.
+        staging: folder for the Parquet file.
+        memory: bytes of memory to use.
+        verbose: whether to show progress.
+    """
     table = nodes.table
     if isinstance(table, ParquetTable):
         return table
-    needed = {*nodes.features, *_places(nodes)}
+    needed = {*nodes.features, *_coordinate_columns(nodes)}
     needed |= {getattr(nodes.roles, role) for role in ("id", "target", "node_weight", "split")}
     columns = [name for name in table.columns if name in needed]
     rows = piece_rows(memory, len(table.columns))
     with progress_bar("reading nodes", 2 * table.most_rows(), shown=verbose) as show:
         return table.as_parquet(
-            room / "nodes", rows, columns, lambda done: show(done, ""), memory=memory
+            staging / "nodes", rows, columns, lambda done: show(done, ""), memory=memory
         )
 
 
 def read_ids(nodes: NodeTable, table: ParquetTable) -> pd.Index:
-    """Read the nodes' ids; they must be there, each once."""
+    """Return the nodes' ids, none blank and each once.
+
+    Args:
+        nodes: the node table.
+        table: the same table, by columns.
+
+    Raises:
+        GraphError: if there are no nodes, or an id is blank or repeated.
+    """
     if not table.rows:
         raise GraphError(f"{nodes.table.path}: expected at least one node, got none")
     id = str(nodes.roles.id)
@@ -105,31 +134,39 @@ def convert_nodes(
     nodes: NodeTable,
     table: ParquetTable,
     ids: pd.Index,
-    room: Path,
+    staging: Path,
     *,
     memory: int,
     verbose: bool,
 ) -> tuple[FeatureEncoder, list[str] | None]:
-    """Write everything that is known of nodes.
+    """Write the arrays of the nodes: features, targets, weights, masks, coordinates and ids.
+
+    Args:
+        nodes: the node table.
+        table: the same table, by columns.
+        ids: the nodes' ids.
+        staging: folder for the arrays.
+        memory: bytes of memory to use.
+        verbose: whether to show progress.
 
     Returns:
-        How their columns were coded, and the names of their coordinates, where they have any.
+        How columns became features, and the names of the coordinates, if any.
 
     Raises:
         GraphError: as for tables in memory.
     """
-    coding = _write_features(nodes, table, ids, room, memory=memory, verbose=verbose)
-    read = {role: _write_role(role, nodes, table, ids, room) for role in ARRAYS_OF}
-    write_ids(room, ids)
-    places = read["coordinates"]
-    return coding, None if places is None else places.get("pos_names")
+    coding = _write_features(nodes, table, ids, staging, memory=memory, verbose=verbose)
+    written = {role: _write_role(role, nodes, table, ids, staging) for role in ARRAYS_OF}
+    write_ids(staging, ids)
+    located = written["coordinates"]
+    return coding, None if located is None else located.get("pos_names")
 
 
 def _write_features(
     nodes: NodeTable,
     table: ParquetTable,
     ids: pd.Index,
-    room: Path,
+    staging: Path,
     *,
     memory: int,
     verbose: bool,
@@ -149,7 +186,7 @@ def _write_features(
     rows = piece_rows(memory, len(nodes.features) + width)
     done = 0
     with (
-        array_file(room / "x.npy", kind, (len(ids), width)) as file,
+        array_file(staging / "x.npy", kind, (len(ids), width)) as file,
         progress_bar("writing features", len(ids), shown=verbose) as show,
     ):
         for piece in table.pieces(rows, nodes.features, memory=memory):
@@ -164,7 +201,7 @@ def _write_features(
 
 
 def _needs_float64(source: _OneByOne, coding: FeatureEncoder, ids: pd.Index) -> bool:
-    """Whether some column would lose digits in float32 that tell nodes apart."""
+    """Return whether float32 would make different values of some column equal."""
     for column in coding.columns:
         if column.kind == NUMBER:
             alone = FeatureEncoder((column,), coding.missing)
@@ -175,13 +212,13 @@ def _needs_float64(source: _OneByOne, coding: FeatureEncoder, ids: pd.Index) -> 
 
 
 def _write_role(
-    role: str, nodes: NodeTable, table: ParquetTable, ids: pd.Index, room: Path
+    role: str, nodes: NodeTable, table: ParquetTable, ids: pd.Index, staging: Path
 ) -> Data | None:
-    """Write what one role gives, by the rules of tables in memory, and return it."""
+    """Write the arrays of one role, by the rules of tables in memory, and return them."""
     column, id = getattr(nodes.roles, role), nodes.roles.id
     names: Sequence[str] = [column] if column is not None else []
     if role == "coordinates":
-        names = _places(nodes)
+        names = _coordinate_columns(nodes)
     if not names:
         return None
     roles = {"target": None, role: column, "id": id, "features": [FILLER]}
@@ -195,18 +232,18 @@ def _write_role(
     try:
         graph = read(pd.RangeIndex(len(ids)))  # copies of ids would take more than the column
     except GraphError:
-        graph = read(ids)  # the same error, that tells nodes by their ids
+        graph = read(ids)  # the same error, which names nodes by their ids
     for array, kind in ARRAYS_OF[role].items():
         if graph.get(array) is not None:
             values = graph[array].numpy().astype(kind)
-            with array_file(room / f"{array}.npy", kind, values.shape) as file:
+            with array_file(staging / f"{array}.npy", kind, values.shape) as file:
                 file.write(values.tobytes())
     return graph
 
 
-def _places(nodes: NodeTable) -> Sequence[str]:
-    """Return the columns that may say where nodes are."""
+def _coordinate_columns(nodes: NodeTable) -> Sequence[str]:
+    """Return the columns that may contain coordinates."""
     if nodes.roles.coordinates is not None:
         return list(nodes.roles.coordinates)
-    known = {name for pair in COORDINATES for name in pair}
-    return [name for name in nodes.table.columns if name.lower() in known]
+    usual = {name for pair in COORDINATES for name in pair}
+    return [name for name in nodes.table.columns if name.lower() in usual]

@@ -1,208 +1,108 @@
-"""Edges sorted on disk, where memory does not hold them all.
+"""Edges sorted and merged out of core by DuckDB, which keeps on disk what exceeds its memory.
 
-Among n nodes the edge u → v is the number v·n + u, so that sorted numbers are edges sorted by
-target, then source. Numbers go into files by their range. A file that fits into memory is sorted
-and merged there; one that does not, because some nodes have very many edges, is divided again.
+All SQL is constant: columns of the user's tables are renamed before DuckDB reads them. It opens no
+files but its temporary ones, loads no extensions and does not use the network.
 """
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterable, Iterator
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch_geometric.data import Data
 
-from qpignn.data.graph import check_graph, simple_edges
-from qpignn.data.mapped_arrays import array_file
+from qpignn.data.bounded import LEAST
+from qpignn.errors import SettingError, import_optional
+from qpignn.runtime.interrupts import raise_pending_interrupt, recorded_interrupts
+from qpignn.runtime.memory import free_memory
 
-MOST_PARTS = 128
-BYTES_AN_EDGE = 160
-"""What merging takes in memory for each edge."""
-
-Whole = npt.NDArray[np.int64]
-Weights = npt.NDArray[np.float32] | None
-
-
-class Block(NamedTuple):
-    """Some edges and, where they have them, their weights."""
-
-    source: Whole
-    target: Whole
-    weight: Weights
+BATCH = 1 << 17  # sorted rows that are merged at a time
+START = """
+SET enable_progress_bar = false; SET enable_external_access = false; SET lock_configuration = true;
+CREATE TABLE edges (source BIGINT NOT NULL, target BIGINT NOT NULL, weight FLOAT NOT NULL);
+"""
+LISTED = "SELECT source, target, weight, 1::UTINYINT AS listed FROM edges"
+REVERSED = "SELECT target, source, weight, 0::UTINYINT FROM edges"
 
 
-class Heap:
-    """Edges of one range, in no order, in a file; their weights in another."""
+@contextmanager
+def open_database(folder: Path, memory: int) -> Iterator[Any]:
+    """Open a DuckDB database with an empty table ``edges`` (source, target, weight).
 
-    def __init__(self, room: Path, span: range, weighted: bool) -> None:
-        self.span, self.weighted, self.size = span, weighted, 0
-        self._edges = room / f"{span.start}-{span.stop}.edges"
-        self._weights = room / f"{span.start}-{span.stop}.weights"
-
-    def add(self, edges: Whole, weights: Weights) -> None:
-        """Put edges on the heap."""
-        with self._edges.open("ab") as file:
-            file.write(edges.tobytes())
-        if weights is not None:
-            with self._weights.open("ab") as file:
-                file.write(weights.tobytes())
-        self.size += len(edges)
-
-    def pieces(self, most: int) -> Iterator[tuple[Whole, Weights]]:
-        """Read the heap from its beginning, so many edges at once."""
-        for start in range(0, self.size, most):
-            yield (
-                np.fromfile(self._edges, np.int64, most, offset=8 * start),
-                np.fromfile(self._weights, np.float32, most, offset=4 * start)
-                if self.weighted
-                else None,
-            )
-
-    def remove(self) -> None:
-        """Free the disk."""
-        self._edges.unlink(missing_ok=True)
-        self._weights.unlink(missing_ok=True)
-
-
-def heaped_edges(
-    blocks: Iterable[Block], nodes: int, room: Path, *, weighted: bool, expected: int, memory: int
-) -> list[Heap]:
-    """Put edges on heaps in a folder, without self-loops; one heap's come before the next one's.
+    One thread is used: memory grows with threads, and most of the time goes into reading text.
 
     Args:
-        blocks: edges in any order.
-        nodes: how many nodes there are.
-        room: the folder.
-        weighted: whether edges have weights.
-        expected: about how many edges will come.
-        memory: about how many bytes sorting a heap may take.
-    """
-    numbers = (_numbers(block, nodes) for block in blocks)
-    parts = -(-expected // _limit(memory))
-    return _divided(numbers, range(nodes * nodes), parts, room, weighted)
+        folder: for temporary files.
+        memory: bytes of memory to use, at least 128 MiB and at most what is free.
 
-
-def sorted_edges(heaps: list[Heap], nodes: int, room: Path, *, memory: int) -> Iterator[Block]:
-    """Give edges back by target, then source, each once.
-
-    Weights of repeated edges are averaged. A heap is taken away once it is read.
-    """
-    for heap in heaps:
-        yield from _sorted_heap(heap, nodes, room, _limit(memory))
-
-
-def _numbers(block: Block, nodes: int) -> tuple[Whole, Weights]:
-    apart = block.source != block.target
-    weight = None if block.weight is None else block.weight[apart]
-    return block.target[apart] * nodes + block.source[apart], weight
-
-
-def _limit(memory: int) -> int:
-    return max(1, memory // BYTES_AN_EDGE)
-
-
-def _sorted_heap(heap: Heap, nodes: int, room: Path, limit: int) -> Iterator[Block]:
-    if heap.size <= limit:
-        for edges, weights in heap.pieces(limit):
-            yield _merged(edges, weights, nodes)
-    elif len(heap.span) == 1:  # one edge, very often
-        yield _mean_of_one(heap, nodes, limit)
-    else:
-        parts = -(-heap.size // limit)
-        heaps = _divided(heap.pieces(limit), heap.span, parts, room, heap.weighted)
-        heap.remove()
-        for part in heaps:
-            yield from _sorted_heap(part, nodes, room, limit)
-    heap.remove()
-
-
-def _divided(
-    pieces: Iterable[tuple[Whole, Weights]], span: range, parts: int, room: Path, weighted: bool
-) -> list[Heap]:
-    """Put edges on heaps by their range, so that one heap's all come before the next one's."""
-    parts = min(max(parts, 2), MOST_PARTS)
-    width = -(-len(span) // parts)
-    heaps = [
-        Heap(room, range(start, min(start + width, span.stop)), weighted)
-        for start in range(span.start, span.stop, width)
-    ]
-    for edges, weights in pieces:
-        place = ((edges - span.start) // width).astype(np.uint8)
-        order = np.argsort(place, kind="stable")
-        ends = np.cumsum(np.bincount(place, minlength=len(heaps)))
-        for heap, mine in zip(heaps, np.split(order, ends[:-1]), strict=True):
-            if len(mine):
-                heap.add(edges[mine], None if weights is None else weights[mine])
-    return heaps
-
-
-def _merged(edges: Whole, weights: Weights, nodes: int) -> Block:
-    target, source = np.divmod(edges, nodes)
-    # simple_edges sorts by the first row
-    ends, mean = simple_edges(
-        torch.from_numpy(np.stack([target, source])),
-        nodes,
-        None if weights is None else torch.from_numpy(weights),
-        directed=True,
-    )
-    return Block(ends[1].numpy(), ends[0].numpy(), None if mean is None else mean.numpy())
-
-
-def _mean_of_one(heap: Heap, nodes: int, limit: int) -> Block:
-    target, source = np.divmod(np.array([heap.span.start]), nodes)
-    total = sum(
-        float(weights.sum(dtype=np.float64))
-        for _, weights in heap.pieces(limit)
-        if weights is not None
-    )
-    mean = np.array([total / heap.size], dtype=np.float32) if heap.weighted else None
-    return Block(source, target, mean)
-
-
-def write_edges(
-    room: Path,
-    blocks: Iterable[Block],
-    *,
-    weighted: bool,
-    told: Callable[[int], None] = lambda done: None,
-) -> int:
-    """Write sorted edges as ``edge_index.npy`` (and ``edge_weight.npy``); return how many.
+    Yields:
+        The connection.
 
     Raises:
-        GraphError: where a weight is negative or infinite.
+        SettingError: if DuckDB is not installed, or ``memory`` is too small for the edges.
+        OSError: if the disk is full or cannot be written to.
+        KeyboardInterrupt: if SIGINT arrives during a query.
     """
-    rows = [room / name for name in ("source", "target", "weight")]
-    edges = 0
-    with rows[0].open("wb") as source, rows[1].open("wb") as target, rows[2].open("wb") as weight:
-        for block in blocks:
-            source.write(block.source.tobytes())
-            target.write(block.target.tobytes())
-            if block.weight is not None:
-                _check_weights(block.weight)
-                weight.write(block.weight.tobytes())
-            edges += len(block.source)
-            told(edges)
-    _joined(room / "edge_index.npy", "<i8", (2, edges), rows[:2])
-    if weighted:
-        _joined(room / "edge_weight.npy", "<f4", (edges,), rows[2:])
-    return edges
+    duckdb = import_optional("duckdb", "converting an edge table")
+    limit = max(2 * LEAST, min(memory, free_memory()))
+    settings = {"threads": 1, "memory_limit": f"{limit}B", "temp_directory": str(folder)}
+    try:
+        with recorded_interrupts(), duckdb.connect(config=settings) as database:
+            database.execute(START)
+            try:
+                yield database
+            except RuntimeError:  # DuckDB raises it in place of KeyboardInterrupt
+                raise_pending_interrupt()
+                raise
+    except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
+        message = str(error).splitlines()[0]
+        full = (os.strerror(errno.ENOSPC), "max_temp_directory_size")  # 90 % of the free space
+        if any(text in str(error) for text in full):
+            raise OSError(errno.ENOSPC, message) from error
+        if isinstance(error, duckdb.IOException):
+            raise OSError(errno.EIO, message) from error
+        raise SettingError(
+            f"memory: expected enough memory to sort the edges, got {limit:,} bytes for DuckDB "
+            f"({message}); allow more with memory=... (--memory)"
+        ) from error
 
 
-def _check_weights(weight: npt.NDArray[np.float32]) -> None:
-    """Judge weights by the rule of all graphs, on edges that lead nowhere."""
-    nowhere = torch.zeros((2, 1), dtype=torch.long).expand(2, len(weight))
-    graph = Data(x=torch.zeros(1, 1), edge_index=nowhere, edge_weight=torch.from_numpy(weight))
-    check_graph(graph, need_target=False)
+def sorted_edges(
+    database: Any, nodes: int, *, directed: bool
+) -> Iterator[tuple[npt.NDArray[Any], ...]]:
+    """Yield the edges of a database by target, then source: each once, without self-loops.
+
+    Args:
+        database: a connection of :func:`open_database`.
+        nodes: number of nodes.
+        directed: whether edges go one way; otherwise each is yielded in both directions.
+
+    Yields:
+        Arrays of equal length: the positions of sources and of targets (int64), the mean weight
+        (float32) of the rows that list the edge, and the number of those that list it in this
+        direction.
+    """
+    rows = LISTED if directed else f"{LISTED} UNION ALL {REVERSED}"
+    query = f"SELECT * FROM ({rows}) WHERE source <> target ORDER BY target, source"
+    edges, sums = np.empty(0, np.int64), np.empty((3, 0))  # sums of weights, rows, listed rows
+    for batch in database.sql(query).to_arrow_reader(BATCH):
+        source, target, weight, listed = (column.to_numpy() for column in batch.columns)
+        edges = np.concatenate([edges[-1:], target * nodes + source])
+        values = np.stack([weight, np.ones(len(weight)), listed])
+        sums = np.concatenate([sums[:, -1:], values], axis=1)
+        starts = np.flatnonzero(np.diff(edges, prepend=-1))
+        edges, sums = edges[starts], np.add.reduceat(sums, starts, axis=1)
+        yield _block(edges[:-1], sums[:, :-1], nodes)  # the next batch may continue the last edge
+    yield _block(edges[-1:], sums[:, -1:], nodes)
 
 
-def _joined(path: Path, kind: str, shape: tuple[int, ...], parts: list[Path]) -> None:
-    with array_file(path, kind, shape) as whole:
-        for part in parts:
-            with part.open("rb") as file:
-                shutil.copyfileobj(file, whole, 1 << 20)
-            part.unlink()
+def _block(
+    edges: npt.NDArray[np.int64], sums: npt.NDArray[np.float64], nodes: int
+) -> tuple[npt.NDArray[Any], ...]:
+    target, source = np.divmod(edges, nodes)
+    return source, target, (sums[0] / sums[1]).astype(np.float32), sums[2]

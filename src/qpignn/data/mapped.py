@@ -1,7 +1,7 @@
-"""A graph larger than memory: a folder of arrays that are mapped where they lie, not read.
+"""Graphs larger than memory: folders of memory-mapped arrays.
 
-Each array is a ``.npy`` file; ``mapped.json`` is written last and says what the others hold, so a
-folder that was only half written is refused, not read. Edges are sorted by target, then source.
+Each array is a ``.npy`` file; ``mapped.json`` describes the others and is written last, so that an
+incomplete folder is refused. Edges are sorted by target, then source.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from qpignn.io.locks import LOCK_NAME, lock_folder, read_consistent
 
 FORMAT = 1
 DESCRIPTION, IDS, UNFINISHED = "mapped.json", "ids.parquet", "unfinished"
-CONVERTING = ".qpignn.converting"  # the lock of a conversion, held from its beginning to its end
+CONVERTING = ".qpignn.converting"  # lock file of a running conversion
 NAMES = (IDS, *(f"{name}.npy" for name in KINDS))
 
 
 @dataclass(frozen=True)
 class GraphDescription:
-    """What a folder holds.
+    """Description of a folder of arrays (``mapped.json``).
 
     Attributes:
-        nodes, labelled: how many there are.
+        nodes, labelled: numbers of nodes and of labelled nodes.
         edges: columns of ``edge_index``; an undirected edge is there both ways.
         directed: whether edges go one way.
         feature_names: names of the columns of ``x``, where it has names.
-        coding: how a table became features (:meth:`Coding.to_dict`).
+        coding: how a table became features (:meth:`FeatureEncoder.to_dict`).
         roles: the roles of the table's columns, where it was made from one.
         files: each file's ``bytes`` and ``sha256``, and each array's ``dtype`` and ``shape``.
         pos_names: names of the two coordinates of ``pos``, where it has names.
@@ -64,7 +64,7 @@ class GraphDescription:
     pos_names: list[str] | None = None
 
     def counts(self) -> dict[str, int | bool]:
-        """What there is, in numbers; an undirected edge counts once."""
+        """Return the sizes of the graph; an undirected edge counts once."""
         return {
             "nodes": self.nodes,
             "labelled": self.labelled,
@@ -78,65 +78,76 @@ class GraphDescription:
 def open_graph(folder: str | Path, *, verbose: bool = False) -> Data:
     """Open a folder written by ``qpignn convert`` or :func:`write_graph`.
 
-    Only ids are kept in memory; all else stays on disk until it is used. Changing a tensor in place
-    changes memory, never the files. Every file is checked against its SHA-256 digest: read whole
-    the first time and after every change, by its size, time stamps and a sample of its bytes
-    otherwise. What was checked is recorded in the user's cache folder (``QPIGNN_CACHE_DIR``).
+    Only ids are read into memory; everything else stays on disk until it is used. Changing a tensor
+    in place changes memory, never the files. Every file is checked against its SHA-256 digest: read
+    whole the first time and after every change, by its size, time stamps and a sample of its bytes
+    otherwise. The results are recorded in the user's cache folder (``QPIGNN_CACHE_DIR``).
 
     Args:
-        folder: where the graph is.
+        folder: the folder of the graph.
         verbose: whether to show progress while files are read whole.
 
     Returns:
         The graph; its tensors are mapped files.
 
     Raises:
-        ReadError: where the folder is unfinished, damaged, changed or something else.
+        ReadError: if the folder is incomplete, damaged, changed or not a graph.
     """
     folder = check_path("folder", folder)
     return read_consistent(folder, (DESCRIPTION, *NAMES), lambda: _open_graph(folder, verbose))
 
 
 def _open_graph(folder: Path, verbose: bool) -> Data:
-    told = describe_graph(folder)
+    stored = describe_graph(folder)
     out = Data()
     with ExitStack() as opened:
         try:
-            files = {name: opened.enter_context(open_regular(folder / name)) for name in told.files}
+            files = {
+                name: opened.enter_context(open_regular(folder / name)) for name in stored.files
+            }
         except (OSError, ValueError) as error:
-            raise _amiss(folder, f"a file that cannot be read ({error})") from error
+            raise _invalid(folder, f"a file that cannot be read ({error})") from error
         arrays = {
-            kind: _array(folder, f"{kind}.npy", told, files[f"{kind}.npy"])
+            kind: _array(folder, f"{kind}.npy", stored, files[f"{kind}.npy"])
             for kind in KINDS
             if f"{kind}.npy" in files
         }
-        digests = {name: told.files[name]["sha256"] for name in files}
+        digests = {name: stored.files[name]["sha256"] for name in files}
         check_digests(folder, digests, files, verbose=verbose)
     for kind, array in arrays.items():
         out[kind] = torch.from_numpy(array)
-    if told.feature_names is not None:
-        out.feature_names = told.feature_names
-    if told.coding is not None:
-        out.coding = FeatureEncoder.from_dict(told.coding)
-    if told.pos_names is not None:
-        out.pos_names = told.pos_names
-    if IDS in told.files:
-        out.node_id = _read_ids(folder / IDS, told.nodes)
+    if stored.feature_names is not None:
+        out.feature_names = stored.feature_names
+    if stored.coding is not None:
+        out.coding = FeatureEncoder.from_dict(stored.coding)
+    if stored.pos_names is not None:
+        out.pos_names = stored.pos_names
+    if IDS in stored.files:
+        out.node_id = _read_ids(folder / IDS, stored.nodes)
     return out
 
 
 def write_graph(folder: str | Path, data: Data) -> None:
-    """Write a graph that is in memory; ids other than numbers and text are written as text.
+    """Write a graph from memory to a folder for :func:`open_graph`.
 
-    An older graph in the folder is replaced once the new one is whole. Self-loops are dropped and
-    repeated edges merged.
+    An older graph in the folder is replaced once the new one is complete. Self-loops are dropped
+    and repeated edges merged. Ids other than numbers and text are written as text.
+
+    Args:
+        folder: the folder to write.
+        data: a PyG graph with dense ``x``.
+
+    Raises:
+        GraphError: if the graph is invalid or its features are sparse.
+        SettingError: if the folder contains other files, or another process writes to it.
+        WriteError: if the folder cannot be written.
     """
     folder = check_path("folder", folder)
     data = check_graph(data, need_target=False)
     if is_sparse(data.x):
         raise GraphError("x: expected dense features to write, got sparse ones; use .to_dense()")
     nodes = data.x.shape[0]
-    # sorted by the first row: that must be the target
+    # simple_edges sorts by the first row, which must be the target
     ends, weight = simple_edges(
         data.edge_index.flip(0), nodes, data.get("edge_weight"), directed=True
     )
@@ -144,16 +155,16 @@ def write_graph(folder: str | Path, data: Data) -> None:
     arrays["edge_index"] = ends.flip(0).numpy()
     if weight is not None:
         arrays["edge_weight"] = weight.numpy()
-    with unfinished(folder) as room:
+    with unfinished(folder) as staging:
         for name, values in arrays.items():
             kind = values.dtype.str if values.dtype.str in KINDS[name] else KINDS[name][0]
-            with array_file(room / f"{name}.npy", kind, values.shape) as file:
+            with array_file(staging / f"{name}.npy", kind, values.shape) as file:
                 file.write(np.ascontiguousarray(values, dtype=kind).tobytes())
         if data.get("node_id") is not None:
-            write_ids(room, pd.Index(data.node_id, tupleize_cols=False))
+            write_ids(staging, pd.Index(data.node_id, tupleize_cols=False))
         finish(
             folder,
-            room,
+            staging,
             directed=not is_undirected(ends, num_nodes=nodes),
             feature_names=data.get("feature_names"),
             coding=data.get("coding"),
@@ -163,65 +174,76 @@ def write_graph(folder: str | Path, data: Data) -> None:
 
 @contextmanager
 def unfinished(folder: Path) -> Iterator[Path]:
-    """Give a room inside a folder for the files of a new graph; afterwards the room is gone.
+    """Create a staging folder for the files of a new graph, removed at the end of the block.
 
-    An older graph stays until :func:`finish` exchanges it.
+    An older graph stays until :func:`finish` replaces it.
+
+    Args:
+        folder: the folder of the graph.
+
+    Yields:
+        The staging folder, inside ``folder``.
 
     Raises:
-        SettingError: where files of the same names lie there that are not ours, or another process
-            is at work there.
-        WriteError: where the folder, or what is written within the block, cannot be written.
+        SettingError: if the folder contains files of the same names from elsewhere, or another
+            process writes to it.
+        WriteError: if the folder, or a file within the block, cannot be written.
     """
     with write_errors(folder):
         yield from _unfinished(folder)
 
 
 def _unfinished(folder: Path) -> Iterator[Path]:
-    new, room = not folder.exists(), folder / UNFINISHED
-    if room.is_symlink():  # what is in there is going to be deleted
-        raise SettingError(f"{room}: expected a folder, got a link to elsewhere; delete it")
-    strangers = [name for name in NAMES if (folder / name).exists()]
-    if strangers and not room.exists() and not (folder / DESCRIPTION).exists():
+    new, staging = not folder.exists(), folder / UNFINISHED
+    if staging.is_symlink():  # its contents are going to be deleted
+        raise SettingError(f"{staging}: expected a folder, got a link to elsewhere; delete it")
+    foreign = [name for name in NAMES if (folder / name).exists()]
+    if foreign and not staging.exists() and not (folder / DESCRIPTION).exists():
         raise SettingError(
             f"{folder}: expected an empty folder or one of an earlier conversion, got one with "
-            f"{quoted(strangers)}; choose another folder"
+            f"{quoted(foreign)}; choose another folder"
         )
-    room.mkdir(parents=True, exist_ok=True)  # first: it says that the files are ours
+    staging.mkdir(parents=True, exist_ok=True)  # first: it marks the files as ours
     with ExitStack() as lock:
         try:
             lock.enter_context(lock_folder(folder, wait=0, name=CONVERTING))
         except LockedError as error:
             raise SettingError(
-                f"{folder}: expected a folder that nobody else writes to, got one that another "
+                f"{folder}: expected a folder without another writer, got one that another "
                 f"process is converting into; wait for its end, or choose another folder"
             ) from error
         try:
-            room.mkdir(exist_ok=True)  # who held the lock before has removed it
-            for path in room.iterdir():  # of one that was killed
+            staging.mkdir(exist_ok=True)  # the previous holder of the lock has removed it
+            for path in staging.iterdir():  # left by a killed conversion
                 path.unlink()
-            yield room
+            yield staging
         finally:
             if not (folder / DESCRIPTION).exists():
                 for name in NAMES:
                     (folder / name).unlink(missing_ok=True)
-            shutil.rmtree(room, ignore_errors=True)
+            shutil.rmtree(staging, ignore_errors=True)
             if new and {path.name for path in folder.iterdir()} <= {CONVERTING, LOCK_NAME}:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def write_ids(room: Path, ids: pd.Index) -> None:
-    """Write ids, unless they are the rows' own numbers; what Parquet has no type for is text."""
+def write_ids(staging: Path, ids: pd.Index) -> None:
+    """Write node ids, unless they are the row numbers.
+
+    Args:
+        staging: the staging folder.
+        ids: the ids; those of types that Parquet lacks are written as text.
+    """
     ids = ids.infer_objects()
     if pd.api.types.is_integer_dtype(ids) and bool((ids == np.arange(len(ids))).all()):
         return
     if pd.api.types.is_object_dtype(ids):
         ids = pd.Index([str(id) for id in ids])
-    pd.DataFrame({"id": ids}).to_parquet(room / IDS, index=False)
+    pd.DataFrame({"id": ids}).to_parquet(staging / IDS, index=False)
 
 
 def finish(
     folder: Path,
-    room: Path,
+    staging: Path,
     *,
     directed: bool,
     feature_names: list[str] | None,
@@ -229,16 +251,28 @@ def finish(
     roles: dict[str, Any] | None = None,
     pos_names: list[str] | None = None,
 ) -> GraphDescription:
-    """Move written files to their places and describe them: from here on the folder opens.
+    """Replace the folder's graph by the staged one and write its description.
 
-    The older description goes first, so that it never describes files of the new graph.
+    The older description is removed first, so that it never describes files of the new graph.
+
+    Args:
+        folder: the folder of the graph.
+        staging: the staging folder with the new files.
+        directed: whether edges go one way.
+        feature_names: names of the features, if any.
+        coding: how a table became features, if it did.
+        roles: the roles of the table's columns, if there is one.
+        pos_names: names of the two coordinates, if any.
+
+    Returns:
+        The description.
     """
-    files = {name: _file(room / name) for name in NAMES if (room / name).is_file()}
+    files = {name: _file(staging / name) for name in NAMES if (staging / name).is_file()}
     labelled = 0
     if "y.npy" in files:
-        with (room / "y.npy").open("rb") as file:
+        with (staging / "y.npy").open("rb") as file:
             labelled = int((~np.isnan(mapped_array(file, files["y.npy"]))).sum())
-    told = GraphDescription(
+    stored = GraphDescription(
         nodes=files["x.npy"]["shape"][0],
         labelled=labelled,
         edges=files["edge_index.npy"]["shape"][1],
@@ -249,40 +283,43 @@ def finish(
         files=files,
         pos_names=None if pos_names is None else [str(name) for name in pos_names],
     )
-    document = {"format": FORMAT, **asdict(told)}
+    document = {"format": FORMAT, **asdict(stored)}
     with atomic_files() as changes:
         changes.remove(folder / DESCRIPTION)
         for name in NAMES:
             if name in files:
-                changes.move(room / name, folder / name)
+                changes.move(staging / name, folder / name)
             else:
                 changes.remove(folder / name)
         changes.write(folder / DESCRIPTION, json.dumps(document, indent=2).encode())
-    return told
+    return stored
 
 
 def _file(path: Path) -> dict[str, Any]:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-        told: dict[str, Any] = {"bytes": path.stat().st_size, "sha256": digest}
+        entry: dict[str, Any] = {"bytes": path.stat().st_size, "sha256": digest}
         if path.suffix == ".npy":
             shape, kind, _ = read_header(file)
-            told |= {"dtype": kind, "shape": list(shape)}
-    return told
+            entry |= {"dtype": kind, "shape": list(shape)}
+    return entry
 
 
-def _array(folder: Path, name: str, told: GraphDescription, file: BinaryIO) -> npt.NDArray[Any]:
+def _array(folder: Path, name: str, stored: GraphDescription, file: BinaryIO) -> npt.NDArray[Any]:
     try:
-        return mapped_array(file, told.files[name])
+        return mapped_array(file, stored.files[name])
     except (OSError, ValueError) as error:
-        raise _amiss(folder, f"a damaged {name} ({error})") from error
+        raise _invalid(folder, f"a damaged {name} ({error})") from error
 
 
 def graph_digest(folder: Path) -> str:
-    """Return what tells a graph from all others: the digest of its description, itself of digests.
+    """Return the SHA-256 digest of a graph: that of its description, which contains digests.
+
+    Args:
+        folder: the folder of the graph.
 
     Raises:
-        ReadError: where there is no graph.
+        ReadError: if there is no graph.
     """
     describe_graph(folder)
     with open_regular(folder / DESCRIPTION) as file:
@@ -290,85 +327,91 @@ def graph_digest(folder: Path) -> str:
 
 
 def describe_graph(folder: Path) -> GraphDescription:
-    """Read and check ``mapped.json``, and that the files it tells of are there, each of its size.
+    """Read ``mapped.json`` and check that the files it lists exist and have the right sizes.
+
+    Args:
+        folder: the folder of the graph.
+
+    Returns:
+        The description.
 
     Raises:
-        ReadError: naming what is amiss.
+        ReadError: naming what is invalid.
     """
     path = folder / DESCRIPTION
     if not path.is_file():
         unfinished = f"one without {DESCRIPTION} (a conversion that did not finish?)"
         got = unfinished if folder.is_dir() else "a file" if folder.exists() else "nothing"
-        raise _amiss(folder, got)
+        raise _invalid(folder, got)
     try:
         document = read_json(path)
         version = document.pop("format")
         if version != FORMAT:
-            raise _amiss(folder, f"format {version!r}, where this version knows {FORMAT}")
-        told = GraphDescription(**document)
-        _check_shapes(told)
+            raise _invalid(folder, f"format {version!r}, where this version reads {FORMAT}")
+        stored = GraphDescription(**document)
+        _check_shapes(stored)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         if isinstance(error, ReadError):
             raise
-        raise _amiss(folder, f"a damaged {DESCRIPTION} ({error})") from error
-    for name, file in told.files.items():
+        raise _invalid(folder, f"a damaged {DESCRIPTION} ({error})") from error
+    for name, file in stored.files.items():
         there = (folder / name).stat().st_size if (folder / name).is_file() else None
         if there != file["bytes"]:
             got = "none" if there is None else f"{there:,} bytes"
-            raise _amiss(folder, f"{got} in place of the {file['bytes']:,} bytes of {name}")
-    return told
+            raise _invalid(folder, f"{got} in place of the {file['bytes']:,} bytes of {name}")
+    return stored
 
 
-def _amiss(folder: Path, got: str) -> ReadError:
+def _invalid(folder: Path, got: str) -> ReadError:
     return ReadError(
         f"{folder}: expected a folder written by 'qpignn convert' or write_graph, got {got}; "
         f"convert again"
     )
 
 
-def _check_shapes(told: GraphDescription) -> None:
-    """Raise ValueError, KeyError or TypeError unless a description makes sense in itself."""
-    _check_types(told)
-    if told.coding is not None:
-        FeatureEncoder.from_dict(told.coding)
-    columns = told.files["x.npy"]["shape"][1]
-    if told.feature_names is not None and len(told.feature_names) != columns:
-        raise ValueError(f"{len(told.feature_names)} feature names for {columns} columns")
+def _check_shapes(stored: GraphDescription) -> None:
+    """Raise ValueError, KeyError or TypeError if a description contradicts itself."""
+    _check_types(stored)
+    if stored.coding is not None:
+        FeatureEncoder.from_dict(stored.coding)
+    columns = stored.files["x.npy"]["shape"][1]
+    if stored.feature_names is not None and len(stored.feature_names) != columns:
+        raise ValueError(f"{len(stored.feature_names)} feature names for {columns} columns")
     shapes = {
-        "x": [told.nodes, columns],
-        "edge_index": [2, told.edges],
-        "edge_weight": [told.edges],
-        "pos": [told.nodes, 2],
+        "x": [stored.nodes, columns],
+        "edge_index": [2, stored.edges],
+        "edge_weight": [stored.edges],
+        "pos": [stored.nodes, 2],
     }
-    for name in told.files:
+    for name in stored.files:
         if name == IDS:
             continue
         kind = name.removesuffix(".npy")
         if name != f"{kind}.npy":
             raise ValueError(f"a file {name!r}")
-        if told.files[name]["dtype"] not in KINDS[kind]:
-            raise ValueError(f"{name} of type {told.files[name]['dtype']}")
-        if told.files[name]["shape"] != shapes.get(kind, [told.nodes]):
-            raise ValueError(f"{name} of shape {told.files[name]['shape']}")
-    if "edge_index.npy" not in told.files:
+        if stored.files[name]["dtype"] not in KINDS[kind]:
+            raise ValueError(f"{name} of type {stored.files[name]['dtype']}")
+        if stored.files[name]["shape"] != shapes.get(kind, [stored.nodes]):
+            raise ValueError(f"{name} of shape {stored.files[name]['shape']}")
+    if "edge_index.npy" not in stored.files:
         raise ValueError("no edge_index.npy")
 
 
-def _check_types(told: GraphDescription) -> None:
-    counts = [told.nodes, told.labelled, told.edges]
-    for file in told.files.values():
+def _check_types(stored: GraphDescription) -> None:
+    counts = [stored.nodes, stored.labelled, stored.edges]
+    for file in stored.files.values():
         counts += [file["bytes"], *file.get("shape", ())]
         if not isinstance(file["sha256"], str):
             raise TypeError("sha256: expected a digest")
     if any(type(count) is not int or count < 0 for count in counts):
         raise TypeError("expected whole numbers for nodes, labelled, edges, bytes and shapes")
-    names, roles = told.feature_names or [], told.roles or {}
+    names, roles = stored.feature_names or [], stored.roles or {}
     if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise TypeError("feature_names: expected a list of names")
-    pair = told.pos_names or ["", ""]
+    pair = stored.pos_names or ["", ""]
     if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(n, str) for n in pair)):
         raise TypeError("pos_names: expected two names")
-    if not (isinstance(told.directed, bool) and isinstance(roles, dict)):
+    if not (isinstance(stored.directed, bool) and isinstance(roles, dict)):
         raise TypeError("directed, roles: expected a truth and a description")
 
 
@@ -376,7 +419,7 @@ def _read_ids(path: Path, nodes: int) -> npt.NDArray[Any]:
     try:
         ids = read_parquet(path, rows=nodes)["id"]
     except (ReadError, KeyError) as error:
-        raise _amiss(path.parent, f"a damaged {IDS} ({error})") from error
+        raise _invalid(path.parent, f"a damaged {IDS} ({error})") from error
     if pd.api.types.is_object_dtype(ids) and not all(isinstance(id, str) for id in ids):
-        raise _amiss(path.parent, f"{IDS} with ids that are neither numbers nor text")
+        raise _invalid(path.parent, f"{IDS} with ids that are neither numbers nor text")
     return ids.to_numpy()

@@ -1,6 +1,6 @@
-"""Arrays in ``.npy`` files that are mapped into memory, not read.
+"""Memory-mapped arrays in ``.npy`` files.
 
-A header is matched by a pattern, not evaluated, since anybody may have written it.
+A header is matched by a pattern, not evaluated, since its author is unknown.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ KINDS = {
     "pos": ("<f8",),
     **dict.fromkeys(MASKS, ("|b1",)),
 }
-"""The arrays there may be, and the types each may have."""
+"""Names of the arrays and the types each may have."""
 HEADER = re.compile(
     r"\{'descr': '([<|]\w\d)', 'fortran_order': False, "
     r"'shape': \((\d{1,19}), ?(\d{0,19})\), \} *\n",
@@ -38,7 +38,16 @@ HEADER = re.compile(
 
 @contextmanager
 def array_file(path: Path, kind: str, shape: tuple[int, ...]) -> Iterator[BinaryIO]:
-    """Open an ``.npy`` file for its numbers to be written one after the other."""
+    """Create an ``.npy`` file whose numbers are then written one after the other.
+
+    Args:
+        path: the file.
+        kind: type of the array, as numpy spells it (``<f4``).
+        shape: shape of the array.
+
+    Yields:
+        The open file, positioned behind the header.
+    """
     with path.open("wb") as file:
         header = {"descr": kind, "fortran_order": False, "shape": shape}
         np.lib.format.write_array_header_1_0(file, header)
@@ -46,7 +55,10 @@ def array_file(path: Path, kind: str, shape: tuple[int, ...]) -> Iterator[Binary
 
 
 def read_header(file: BinaryIO) -> tuple[tuple[int, ...], str, int]:
-    """Return an array's shape and type, and where its numbers begin.
+    """Return an array's shape, its type, and the offset of its numbers.
+
+    Args:
+        file: an open ``.npy`` file.
 
     Raises:
         ValueError: if the file has no such header.
@@ -55,34 +67,37 @@ def read_header(file: BinaryIO) -> tuple[tuple[int, ...], str, int]:
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError("another version of .npy")
     text = file.read(int.from_bytes(file.read(2), "little")).decode("latin-1")
-    found = HEADER.fullmatch(text)
-    if found is None:
+    match = HEADER.fullmatch(text)
+    if match is None:
         raise ValueError(f"the header {text[:80]!r}")
-    return tuple(int(part) for part in found.groups()[1:] if part), found[1], file.tell()
+    return tuple(int(part) for part in match.groups()[1:] if part), match[1], file.tell()
 
 
 def mapped_array(file: BinaryIO, described: dict[str, Any]) -> npt.NDArray[Any]:
-    """Map the array of an open file; changes of it stay in memory.
+    """Map the array of an open file into memory; changes do not reach the file.
 
     Args:
         file: an ``.npy`` file.
         described: its ``dtype``, ``shape`` and ``bytes``.
 
+    Returns:
+        The mapped array.
+
     Raises:
-        ValueError: if the file holds another array than is described.
+        ValueError: if the file contains another array than described.
     """
     shape, kind, start = read_header(file)
-    # compared first: the stated type may be no type at all
+    # compared first: the stated type may not be a type
     same = (kind, list(shape)) == (described["dtype"], described["shape"])
     size = start + math.prod(shape) * np.dtype(kind).itemsize if same else 0
     if not same or size != described["bytes"]:
         raise ValueError(f"an array of type {kind} and shape {list(shape)}")
-    found: npt.NDArray[Any] = np.frombuffer(_private_map(file, size), kind, math.prod(shape), start)
-    return found.reshape(shape)
+    flat: npt.NDArray[Any] = np.frombuffer(_private_map(file, size), kind, math.prod(shape), start)
+    return flat.reshape(shape)
 
 
 def _private_map(file: BinaryIO, size: int) -> mmap.mmap:
-    """Map a file for reading and for changes that stay in memory."""
+    """Map a file copy-on-write."""
     if sys.platform != "linux":
         return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
     # without this flag Linux refuses to map more than there is memory: every page might be changed

@@ -2,7 +2,7 @@
 
 Reading every byte of a graph larger than memory takes minutes, so it is done once per change of a
 file. What was found is recorded in the user's cache folder, never in the graph's own folder, which
-somebody else may have made. A record holds for one path and, of every file, for its inode, size,
+may come from elsewhere. A record holds for one path and, of every file, for its inode, size,
 time of modification and time of inode change, and for the digest the description states. Where all
 of these are as recorded, only blocks spread over the file are read and compared.
 """

@@ -1,6 +1,6 @@
-"""A graph as a folder: ``graph.safetensors`` for the numbers, ``nodes.parquet`` for the ids.
+"""Graphs in folders: ``graph.safetensors`` for the numbers, ``nodes.parquet`` for the ids.
 
-Beside them ``table.parquet`` may keep the table of nodes it was made from.
+An optional ``table.parquet`` contains the node table that the graph was made from.
 """
 
 from __future__ import annotations
@@ -43,11 +43,12 @@ def save_graph(folder: str | Path, data: Data) -> None:
     that no method reads are left out.
 
     Args:
-        folder: where the graph goes; a graph that is there is replaced.
-        data: a PyG graph: ``x`` (dense or CSR), ``edge_index``, and what else methods use.
+        folder: the folder to write; a graph in it is replaced.
+        data: a PyG graph: ``x`` (dense or CSR), ``edge_index``, and other attributes that methods
+            use.
 
     Raises:
-        GraphError: if it is no graph that methods can use.
+        GraphError: if methods cannot use the graph.
         WriteError: if the folder cannot be written to.
     """
     folder = check_path("folder", folder)
@@ -79,10 +80,13 @@ def load_graph(folder: str | Path) -> Data:
     """Read a graph written by :func:`save_graph`.
 
     Args:
-        folder: where it is.
+        folder: the folder of the graph.
+
+    Returns:
+        The graph.
 
     Raises:
-        ReadError: if the folder holds no such graph, or a damaged one.
+        ReadError: if the folder contains no such graph, or a damaged one.
     """
     folder = check_path("folder", folder)
     return read_consistent(folder, (NUMBERS, NODES), lambda: _load_graph(folder))
@@ -109,19 +113,35 @@ def _load_graph(folder: Path) -> Data:
 
 
 def save_table(folder: Path, table: pd.DataFrame | None) -> None:
-    """Write the user's own node table, row by row as in the graph, or take an old one away."""
+    """Write the user's node table, or remove an old one.
+
+    Args:
+        folder: the folder of the graph.
+        table: the table, with its rows in the graph's order; ``None`` to remove an old one.
+    """
     if table is None:
         remove_file(folder / TABLE)
         return
     plain = table.reset_index(drop=True)
     for name in plain.columns:
-        if pd.api.types.is_object_dtype(plain[name]):  # Parquet wants one type a column
+        if pd.api.types.is_object_dtype(plain[name]):  # a column of Parquet has one type
             plain[name] = plain[name].map(str, na_action="ignore")
     write_atomically(folder / TABLE, plain.to_parquet(index=False))
 
 
 def load_table(folder: Path, rows: int) -> pd.DataFrame | None:
-    """Read the table of :func:`save_table`, if there is one; it has a row for every node."""
+    """Read the table of :func:`save_table`.
+
+    Args:
+        folder: the folder of the graph.
+        rows: the number of nodes, of which each has a row.
+
+    Returns:
+        The table, or ``None`` if there is none.
+
+    Raises:
+        ReadError: if the table is damaged.
+    """
     if not (folder / TABLE).is_file():
         return None
     try:
