@@ -68,6 +68,7 @@ class FusedLayers:
     ) -> None:
         self.layers, self.part, self.inputs = layers, part, inputs
         self.activation, self.mask = activation, mask
+        self.hops = sum(layer.aggregates for layer in layers)
         self.buffers: dict[str, Tensor] = {}
         self.passes: list[_Pass] = []
         self.weights: list[list[Tensor]] = []
@@ -80,7 +81,7 @@ class FusedLayers:
         if not self.weights:
             self._bind()
         self.passes, hidden = [], torch.empty(0)
-        left = sum(layer.aggregates for layer in self.layers)
+        left = self.hops
         for i, (layer, weights) in enumerate(zip(self.layers, self.weights, strict=True)):
             left -= layer.aggregates
             hidden, record = self._forward_layer(i, layer, weights, hidden, left)
@@ -160,11 +161,11 @@ class FusedLayers:
 
     def _project(self, neighbour: Tensor, bias: Tensor, *root: Tensor) -> Tensor:
         """Apply the first layer, to the constant features."""
-        inputs, x, left = self.inputs, self.inputs.features, self._left()
+        inputs, x = self.inputs, self.inputs.features
         if isinstance(x, SparseMatrix):  # project first: A·(X·N), never A·X
             z = x.multiply(neighbour)
             if self.layers[0].aggregates:
-                z = inputs.matrix_for(left).multiply(z)
+                z = inputs.matrix_for(self.hops - 1).multiply(z)
             if not root:
                 return z.add_(bias)
             assert inputs.own is not None
@@ -174,13 +175,13 @@ class FusedLayers:
 
     def _to_features(self, to_z: Tensor, neighbour: Tensor, *root: Tensor) -> None:
         """Write the gradients of the first layer's matrices."""
-        inputs, x, left = self.inputs, self.inputs.features, self._left()
+        inputs, x = self.inputs, self.inputs.features
         if isinstance(x, SparseMatrix):
             if root:
                 assert inputs.own is not None
                 root[0].copy_(inputs.own.multiply(to_z, transposed=True))
             if self.layers[0].aggregates:
-                to_z = inputs.matrix_for(left).multiply(to_z, transposed=True)
+                to_z = inputs.matrix_for(self.hops - 1).multiply(to_z, transposed=True)
             neighbour.copy_(x.multiply(to_z, transposed=True))
             return
         transposed = x.mT if self.single else x.mT.expand(len(to_z), -1, -1)
@@ -188,10 +189,6 @@ class FusedLayers:
         neighbour.copy_(both[..., : inputs.columns, :])
         if root:
             root[0].copy_(both[..., inputs.columns :, :])
-
-    def _left(self) -> int:
-        """How many aggregations come after the first layer."""
-        return sum(layer.aggregates for layer in self.layers[1:])
 
     def _affine(self, name: str, bias: Tensor, left: Tensor, right: Tensor) -> Tensor:
         z: Tensor = self.add(bias, left, right, out=self._buffer(name, left, right))

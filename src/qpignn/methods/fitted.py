@@ -235,10 +235,8 @@ def with_encoder(settings: Any, encoder: Any, folder: str | Path) -> Any:
     if isinstance(inner := settings.get("method"), dict):
         inner = {**inner, "settings": with_encoder(inner.get("settings"), encoder, folder)}
         return {**settings, "method": inner}
-    if encoder is None and "encoder" not in settings:  # saved by version 0.1, or not on nets
-        return settings
-    stored = settings.get("encoder", "sage")
-    return {**settings, "encoder": encoder_of_file(stored, encoder, folder)}
+    chosen = encoder_of_file(settings.get("encoder", "sage"), encoder, folder)
+    return {**settings, "encoder": chosen} if "encoder" in settings else settings
 
 
 def as_fitted(method: Method) -> Method:
