@@ -77,9 +77,9 @@ from qpignn.runtime.memory import retain_freed_memory
 library = ctypes.CDLL(None)
 if not hasattr(library, "mallinfo2"):
     sys.exit("no glibc")
-class Told(ctypes.Structure):  # the fifth of ten counts: bytes of blocks mapped by themselves
+class Counts(ctypes.Structure):  # the fifth of ten counts: bytes of blocks mapped by themselves
     _fields_ = [(f"count{i}", ctypes.c_size_t) for i in range(10)]
-library.mallinfo2.restype = Told
+library.mallinfo2.restype = Counts
 if sys.argv[1] == "kept":
     retain_freed_memory()
 before = library.mallinfo2().count4
