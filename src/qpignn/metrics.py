@@ -135,11 +135,29 @@ def winkler_score(
         per_unit: penalty per unit of distance, in place of 2/α. Any other value gives a score that
             is not proper.
     """
+    return float(
+        winkler_scores(y, lower, upper, confidence_level=confidence_level, per_unit=per_unit).mean()
+    )
+
+
+def winkler_scores(
+    y: Any, lower: Any, upper: Any, *, confidence_level: float, per_unit: float | None = None
+) -> Floats:
+    """Return the Winkler score of each interval, shape (nodes,); see :func:`winkler_score`.
+
+    Args:
+        y: targets, shape (nodes,).
+        lower: lower bounds, shape (nodes,).
+        upper: upper bounds, shape (nodes,).
+        confidence_level: the wanted coverage, 1 − α.
+        per_unit: penalty per unit of distance, in place of 2/α.
+    """
     alpha = 1 - check_level(confidence_level)
     price = 2 / alpha if per_unit is None else per_unit
     y, lower, upper = _aligned(y=y, lower=lower, upper=upper)
     missed = np.maximum(0.0, np.maximum(lower - y, y - upper))
-    return float((upper - lower + price * missed).mean())
+    scores: Floats = upper - lower + price * missed
+    return scores
 
 
 def miss_rate(y: Any, lower: Any, upper: Any) -> float:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from qpignn.cli.options import SavedMethod
-from qpignn.cli.output import Json, print_json, print_metrics
-from qpignn.cli.report import Folder, Level, print_findings
+from qpignn.cli.output import Json, print_json, print_metrics, say
+from qpignn.cli.report import Folder, Level, WithoutGraph, print_findings
 from qpignn.errors import ModelFileError, SettingError, SplitError
 
 if TYPE_CHECKING:
@@ -27,13 +28,15 @@ def evaluate(
     edges: Annotated[Path | None, typer.Option(help=EDGES_HELP)] = None,
     confidence: Level = None,
     method: SavedMethod = None,
+    without_graph: WithoutGraph = False,
     as_json: Json = False,
 ) -> None:
     """Evaluate a fitted model on the labelled nodes held out from its fit, or on new labels.
 
     With --nodes alone, the table needs the ids and targets of nodes of the fit's graph. With
     --nodes and --edges it is another graph, with the columns of the fit. Nodes whose targets were
-    given to the fit are never evaluated.
+    given to the fit are never evaluated. --without-graph fits the same method once more, without
+    edges, and compares the two: does the graph help?
 
     Example: qpignn evaluate model --json
 
@@ -44,8 +47,10 @@ def evaluate(
     if nodes is None and edges is not None:
         raise SettingError("--edges needs --nodes: another graph needs both tables")
     from qpignn.data.graph import given_nodes, test_nodes
+    from qpignn.diagnostics.graph_effect import graph_effect
     from qpignn.methods.bundle import load_fit
     from qpignn.methods.catalog import saved_class
+    from qpignn.methods.without_graph import fit_without_graph
     from qpignn.metrics import summary
 
     with saved_class(method):
@@ -65,14 +70,22 @@ def evaluate(
         "n_test": len(intervals),
         **summary(intervals, data.y[evaluated], y_given=given),
     }
+    effect = None
+    if without_graph:
+        say("fitting the same method without edges")
+        plain = fit_without_graph(fit.model, fit.data)
+        level = intervals.confidence_level
+        others = plain.predict_interval(data, evaluated.numpy(), confidence_level=level)
+        effect = graph_effect(intervals, others, data.y[evaluated])
     if as_json:
-        print_json(figures)
+        print_json(figures if effect is None else {**figures, "graph_effect": asdict(effect)})
         return
     which = "held-out nodes" if nodes is None else "nodes labelled after the fit"
     print_metrics(
         f"{len(intervals):,} {which}, wanted coverage {intervals.confidence_level:g}", figures
     )
-    print_findings(fit.model.diagnose(data, confidence_level=confidence).findings)
+    findings = fit.model.diagnose(data, confidence_level=confidence).findings
+    print_findings(findings if effect is None else [*findings, effect.finding()])
 
 
 def _labelled_since(fit: Fit, nodes: Path, edges: Path | None) -> Data:

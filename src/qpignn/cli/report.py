@@ -31,6 +31,11 @@ By = Annotated[
     str, typer.Option(help="Columns of the node table to group coverage by, separated by commas.")
 ]
 
+WithoutGraph = Annotated[
+    bool,
+    typer.Option("--without-graph", help="Compare with a fit of the same method without edges."),
+]
+
 
 def report(
     folder: Folder,
@@ -42,6 +47,7 @@ def report(
     title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
     show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
     method: SavedMethod = None,
+    without_graph: WithoutGraph = False,
     as_json: Json = False,
 ) -> None:
     """Write one HTML page that shows how far to trust a fitted model, and all its nodes.
@@ -72,6 +78,7 @@ def report(
         columns=fit.table,
         target=fit.origin.target,
         title=title,
+        without_graph=without_graph,
     )
     if as_json:
         print_json({"file": str(path), **diagnosis.to_dict()})

@@ -43,7 +43,9 @@ class GraphEffect:
             f"method fitted without edges (± one standard error)"
         )
         if self.units < FEWEST:
-            return Finding("graph", "note", f"too few nodes to tell whether the graph helps: {compared}")
+            return Finding(
+                "graph", "note", f"too few nodes to tell whether the graph helps: {compared}"
+            )
         if abs(self.change) < CLEAR * self.standard_error:
             return Finding("graph", "note", f"no clear effect of the graph: {compared}")
         if self.change < 0:

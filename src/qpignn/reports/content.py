@@ -53,6 +53,7 @@ def write_report(
     columns: pd.DataFrame | Mapping[str, Any] | None = None,
     target: str = "target",
     title: str | None = None,
+    without_graph: bool = False,
 ) -> Diagnosis:
     """Write a self-contained HTML page about a fitted model.
 
@@ -69,6 +70,8 @@ def write_report(
             Of very large tables, the first columns are shown.
         target: name of the predicted quantity.
         title: title of the page.
+        without_graph: whether to fit the same method once more, without edges, and add a finding
+            that says whether the graph helps.
 
     Returns:
         The diagnosis that the page shows.
@@ -78,7 +81,9 @@ def write_report(
         ArrayError: if a column does not have one value per node.
     """
     path = check_path("path", path)
-    results = examine(model, data, confidence_level=confidence_level, by=by)
+    results = examine(
+        model, data, confidence_level=confidence_level, by=by, without_graph=without_graph
+    )
     content = page_content(results, model, columns=columns, target=target, title=title)
     write_atomically(path, render_page(content).encode())
     return results.diagnosis
