@@ -34,8 +34,7 @@ def convert(
     """
     check_output(out, folder=True)
     check_integer("--memory", memory)
-    if roles.node_sheet or roles.edge_sheet:
-        raise SettingError("--node-sheet and --edge-sheet go with Excel files, which fit reads")
+    _check_no_sheets(roles)
     check_tables(nodes, edges, roles)
     from qpignn.data.convert import convert_graph
 
@@ -51,3 +50,8 @@ def convert(
         f"in {out}"
     )
     typer.echo(f"next: qpignn fit --graph {out} --out model")
+
+
+def _check_no_sheets(roles: ColumnRoles) -> None:
+    if roles.node_sheet or roles.edge_sheet:
+        raise SettingError("--node-sheet and --edge-sheet go with Excel files, which fit reads")
