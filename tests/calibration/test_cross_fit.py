@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from qpignn import intervals
 from qpignn.calibration import cross_fit
@@ -17,22 +16,6 @@ from qpignn.calibration.width_scaling import MemberOutputs, WidthScaling
 
 def outputs_of(count: int, half: float = 1.0) -> MemberOutputs:
     return MemberOutputs(np.zeros(count), np.full(count, half), np.full(count, half))
-
-
-def test_a_side_without_a_bound_has_none_even_where_half_widths_vanish() -> None:
-    outputs = MemberOutputs(np.array([1.0]), np.array([0.0]), np.array([0.0]))
-    lower, upper = WidthScaling(np.inf, 2.0).bounds(outputs)
-    assert (lower[0], upper[0]) == (-np.inf, 1.0)
-
-
-def test_a_stretch_by_hand() -> None:
-    outputs = MemberOutputs(np.array([10.0, 20.0]), np.array([4.0, 9.0]), np.array([1.0, 16.0]))
-    lower, upper = WidthScaling(2.0, 3.0, power=0.5).bounds(outputs)
-    assert (lower.tolist(), upper.tolist()) == ([6.0, 14.0], [13.0, 32.0])
-    lower, upper = WidthScaling(2.0, 3.0).bounds(outputs)  # half-widths as they are
-    assert (lower.tolist(), upper.tolist()) == ([2.0, 2.0], [13.0, 68.0])
-    lower, upper = WidthScaling(2.0, np.inf, power=0.0).bounds(outputs)
-    assert (lower.tolist(), upper.tolist()) == ([8.0, 18.0], [np.inf, np.inf])
 
 
 Y = np.array([-9.0, -4.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 5.0])  # nine nodes, value 0
@@ -334,14 +317,6 @@ def test_the_node_that_fewest_nets_held_out_decides_how_far_to_go() -> None:
     averages = (value * held_out).sum(axis=0) / held_out.sum(axis=0)
     factor = np.sort(np.abs(y - averages))[180]  # rank ⌈201 · 0.9⌉ = 181
     assert (scaling.below, scaling.above) == (pytest.approx(factor), pytest.approx(factor))
-
-
-def test_disagreement_by_hand() -> None:
-    z = stats.norm.ppf(0.95)
-    values = np.array([[-1.0, 5.0, 3.0], [1.0, 5.0, 7.0]])  # variances 2, 0 and 8
-    half = z * np.sqrt([[2.0, 2.0, 24.0], [2.0, 2.0, 24.0]])  # noise of variances 2, 2 and 24
-    share = MemberOutputs(values, half, half).disagreement(0.9)
-    assert share == pytest.approx([1 - 0.5**0.5, 0.0, 1 - 0.75**0.5])
 
 
 def test_more_nets_by_hand() -> None:

@@ -37,7 +37,9 @@ SOURCE = ROOT / "src" / "qpignn"
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 MODULES = (
     "metrics.py",
+    "calibration/conformal.py",
     "calibration/cross_fit.py",
+    "calibration/width_scaling.py",
     "objectives/evidential.py",
     "objectives/gaussian.py",
     "objectives/joint.py",
