@@ -63,7 +63,7 @@ def open_database(folder: Path, memory: int) -> Iterator[Any]:
         message = str(error).splitlines()[0]
         full = (os.strerror(errno.ENOSPC), "max_temp_directory_size")  # 90 % of the free space
         if any(text in str(error) for text in full):
-            raise OSError(errno.ENOSPC, message) from error
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC)) from error
         if isinstance(error, duckdb.IOException):
             raise OSError(errno.EIO, message) from error
         raise SettingError(
