@@ -405,7 +405,7 @@ def test_a_full_disk(words: tuple[object, ...], out: str, qpignn: Run, here: Pat
         done = qpignn(*words)
     assert done.code == 2, done.err
     (line,) = lines(done.err)
-    assert re.search(rf"{out}.*: expected .*, got .*; free some room", line), line
+    assert re.search(rf"{out}.*: expected .*, got .*; free some space", line), line
     left = [path for path in here.rglob("*") if path.is_file() and not path.is_symlink()]
     assert not [path for path in left if path.stat().st_size > 1000]
     if words[0] in ("fit", "convert"):

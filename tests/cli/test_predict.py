@@ -94,7 +94,9 @@ def test_predict_compares_another_table_with_that_of_the_fit(
     other.assign(size=1000 * other["size"]).to_csv(tmp_path / "other.csv", index=False)
     done = qpignn("predict", model, *words, "--out", tmp_path / "i.csv")
     assert done.code == 0
-    assert "warning: the 160 nodes of this graph differ from those of the fit" in done.err
+    assert (
+        "warning: the 160 nodes of this graph differ from those of the training graph" in done.err
+    )
     assert "size" in done.err
 
 

@@ -9,7 +9,7 @@ import torch
 from torch_geometric.data import Data
 
 from qpignn import check_graph
-from qpignn.data.graph import each_once, given_nodes, labelled, simple_edges
+from qpignn.data.graph import given_nodes, labelled, simple_edges
 from qpignn.data.graph import test_nodes as judged_nodes
 from qpignn.errors import GraphError
 
@@ -137,8 +137,3 @@ def test_simple_edges_drop_loops_merge_repeats_and_average_their_weights() -> No
     assert merged.tolist() == [2.0, 2.0, 5.0, 5.0]
     directed, _ = simple_edges(ends, 3, directed=True)
     assert directed.tolist() == [[0, 1, 2], [1, 0, 1]]
-
-
-def test_each_once_self_loops_kept() -> None:
-    ends = torch.tensor([[1, 0, 2, 0], [0, 1, 2, 2]])
-    assert each_once(ends).tolist() == [[0, 0, 2], [1, 2, 2]]

@@ -17,7 +17,8 @@ import qpignn
 from qpignn import QpiGNN, load_dataset
 from qpignn.calibration.conformal import SCORES
 from qpignn.data.scaling import TRANSFORMS, Transform
-from qpignn.encoders.sage import ACTIVATIONS, Activation
+from qpignn.encoders.activations import ACTIVATIONS, ActivationName
+from qpignn.encoders.base import AGGREGATIONS, NORMS, Aggregation, Norm
 from qpignn.methods import SQR, Conformal, DeepEnsemble, IntervalMethod, MCDropout, NetMethod
 from qpignn.methods.catalog import CLASSES
 from qpignn.methods.fitted import settings_of
@@ -56,13 +57,15 @@ def test_signature_closed_choices_are_literals() -> None:
 @pytest.mark.parametrize(
     ("literal", "registry"),
     [
-        (Activation, ACTIVATIONS),
+        (ActivationName, ACTIVATIONS),
+        (Aggregation, AGGREGATIONS),
+        (Norm, NORMS),
         (Transform, TRANSFORMS),
         (Positive, POSITIVE),
         (ViolationForm, VIOLATIONS),
         (WidthForm, WIDTHS),
     ],
-    ids=str,
+    ids=lambda value: "registry" if isinstance(value, dict | tuple) else None,
 )
 def test_literal_names_what_its_registry_holds(literal: object, registry: dict) -> None:
     assert typing.get_args(literal) == tuple(registry)

@@ -10,6 +10,7 @@ from torch_geometric.data import Data
 
 from qpignn import load_dataset, make_method
 from qpignn.encoders.inputs import prepare
+from qpignn.encoders.sage import SageEncoder
 from qpignn.methods.training_set import Batch, TrainingSet, assign_folds
 
 
@@ -78,9 +79,13 @@ def test_trained_otherwise_returns_the_set_itself(held_out: list[list[int]]) -> 
     assert whole.trained() is whole
 
 
+def encoder(members: int = 1) -> SageEncoder:
+    return SageEncoder(1, 4, 2, generator=torch.Generator(), members=members)
+
+
 def test_watched_gives_each_member_the_units_it_holds_out() -> None:
     """The second member has one unit fewer: its row is padded, without weight."""
-    watched = training_set([[0, 1, 0, 1, 0], [0, 0, 1, 0, 0]]).watched(hidden=4)
+    watched = training_set([[0, 1, 0, 1, 0], [0, 0, 1, 0, 0]]).watched(encoder(members=2))
     assert watched.y[0].tolist() == [1, 3]
     assert watched.y[1, 0] == 2
     assert watched.weight[0].tolist() == [2, 4]
@@ -90,7 +95,7 @@ def test_watched_gives_each_member_the_units_it_holds_out() -> None:
 
 def test_watched_with_batches_returns_the_set_itself() -> None:
     whole = training_set([[0, 0, 0, 1, 1]], Batch(2, torch.arange(5)))
-    assert whole.watched(hidden=4) is whole
+    assert whole.watched(encoder()) is whole
 
 
 METHODS: list[tuple[str, dict[str, Any]]] = [
@@ -114,6 +119,6 @@ def test_held_out_score_with_watched_units_equals_that_of_the_whole_graph(
         return make_method(name, **settled).fit(data).history_.held_out
 
     found = scores()
-    monkeypatch.setattr(TrainingSet, "watched", lambda self, hidden: self)
+    monkeypatch.setattr(TrainingSet, "watched", lambda self, encoder: self)
     assert found == pytest.approx(scores(), rel=1e-9)
     assert [*found] == [4, 9]

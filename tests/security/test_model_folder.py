@@ -151,7 +151,7 @@ def test_passes_that_ask_for_all_memory(tmp_path: Path) -> None:
 )
 def test_methods_are_looked_up_never_imported(model: Path, name: Any) -> None:
     describe(model, method=name)
-    with pytest.raises(QpignnError, match="unknown saved method"):
+    with pytest.raises(QpignnError, match="expected a saved model of a method of qpignn"):
         load_fit(model)
 
 

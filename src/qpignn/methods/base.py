@@ -32,6 +32,7 @@ from qpignn.methods.fitted import (
     choose_level,
     fitted_state,
     method_from_settings,
+    uses_edge_features,
     warn_if_interrupted,
     with_encoder,
 )
@@ -136,7 +137,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             task = find_task(self.task)
             data = task.check(data)
             given = task.given(data, train_mask)
-            for message in task.warnings(data, given, edge_features=self.uses_edge_features()):
+            for message in task.warnings(data, given, edge_features=uses_edge_features(self)):
                 warnings.warn(message, QpignnWarning, stacklevel=2)
             deprecated = self.__dict__.pop("_initial_weights", None)
             weights = deprecated if initial_weights is None else initial_weights
@@ -308,10 +309,6 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         check_levels(self.confidence_level)
         check_integer("seed", self.seed, 0, SEED_BITS)
         check_choice("task", self.task, TASKS)
-
-    def uses_edge_features(self) -> bool:
-        """Return whether ``edge_attr`` of a graph is used."""
-        return False
 
     def free_levels(self) -> tuple[float, ...]:
         """Return levels that cost no more training beside the wanted one."""

@@ -226,8 +226,8 @@ def class_named(name: str) -> type[IntervalMethod]:
             return find_class(entry)
     raise ModelFileError(
         f"expected a saved model of a method of qpignn or of an installed package, got one of "
-        f"{brief(name)}; give its class: load_method(folder, method={name}), or "
-        f"--method mine.py:{name} on the command line"
+        f"{brief(name)}; give its class: load_method(folder, method=TheClass), or "
+        f"--method mine.py:TheClass on the command line"
     )
 
 

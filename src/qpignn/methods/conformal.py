@@ -166,10 +166,6 @@ class Conformal(IntervalMethod):
         """Return those of the method inside."""
         return self.method.free_levels()
 
-    def uses_edge_features(self) -> bool:
-        """Return whether the method inside uses ``edge_attr`` of a graph."""
-        return self.method.uses_edge_features()
-
     def check_settings(self) -> None:
         """Check all settings, those of the method inside among them.
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sklearn.base import BaseEstimator
 
 from qpignn.data.encoding import FeatureEncoder
-from qpignn.encoders.catalog import encoder_description, encoder_of_file
+from qpignn.encoders.catalog import encoder_class, encoder_description, encoder_of_file
 from qpignn.encoders.inputs import count_edge_features
 from qpignn.errors import GraphError, NotFittedError, QpignnWarning, SettingError, quoted
 from qpignn.intervals import check_level, check_levels
@@ -64,7 +64,7 @@ class Fitted:
             The description.
         """
         edge_columns = 0
-        if method.uses_edge_features():
+        if uses_edge_features(method):
             edge_columns = count_edge_features(data.get("edge_attr"), data.get("edge_weight"))
         return cls(
             settings=saved_settings(method),
@@ -217,6 +217,17 @@ def method_from_settings(cls: type[Method], settings: dict[str, Any]) -> Method:
             inner = class_named(value["method"])
             values[name] = method_from_settings(inner, value["settings"])
     return cls(**values)
+
+
+def uses_edge_features(method: IntervalMethod) -> bool:
+    """Return whether the encoder of a method, or of the method inside it, uses ``edge_attr``.
+
+    Args:
+        method: the method; one without an encoder uses no edge features.
+    """
+    settings = method.get_params()
+    encoder = settings.get("encoder", settings.get("method__encoder"))
+    return encoder is not None and encoder_class(encoder).uses_edge_features
 
 
 def with_encoder(settings: Any, encoder: Any, folder: str | Path) -> Any:

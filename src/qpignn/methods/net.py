@@ -310,10 +310,6 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         """
         return level
 
-    def uses_edge_features(self) -> bool:
-        """Return whether the encoder uses ``edge_attr`` of a graph."""
-        return encoder_class(self.encoder).uses_edge_features
-
     def check_settings(self) -> None:
         """Raise SettingError if a setting has a value that is not allowed."""
         check_integer("members", member_count(self))

@@ -194,7 +194,11 @@ class QpiGNN(NetMethod):
 
     def calibrator(self) -> Calibrator | None:
         """Return a cross-fitting calibrator, or None with a λ that is fixed or searched."""
-        return CrossFit(self.side, self.tails or "free") if self._calibrates else None
+        return (
+            CrossFit(self.side, "free" if self.tails is None else self.tails)
+            if self._calibrates
+            else None
+        )
 
     def free_levels(self) -> tuple[float, ...]:
         """Return the helping levels, which are trained anyway."""
