@@ -107,7 +107,7 @@ class Store:
             if code & 0xFF in OF_THE_DISK:
                 raise WriteError(
                     f"{self.path}: expected a results file to read and write, got {error}; free "
-                    f"some room on the disk, or name another file"
+                    f"some space on the disk, or name another file"
                 ) from error
             raise ReadError(
                 f"{self.path}: expected a results file of qpignn (SQLite), got {error}; name "
