@@ -5,53 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from qpignn.encoders.inputs import GraphInputs, prepare, sum_matrix
+from qpignn.encoders.inputs import sum_matrix
 from qpignn.encoders.sparse import SparseMatrix
 from qpignn.encoders.stack import StackEncoder
-
-
-class GcnEncoder(StackEncoder):
-    """h' = D^(−1/2)·(W + 1)·D^(−1/2)·h·N + b: the numbers of PyG's ``GCNConv``.
-
-    W holds the edge weights, D the sums of the rows of W + 1. A self-loop of the graph keeps its
-    weight in the place of the added 1. For directed graphs row sums run over incoming edges. See
-    :class:`~qpignn.encoders.stack.StackEncoder` for the arguments.
-    """
-
-    @classmethod
-    def prepare(
-        cls,
-        x: Tensor,
-        edge_index: Tensor,
-        edge_weight: Tensor | None = None,
-        *,
-        edge_attr: Tensor | None = None,
-        first: Tensor | None = None,
-        offset: Tensor | None = None,
-        aggregation: str = "mean",
-    ) -> GraphInputs:
-        """Return the constants of a graph; see :meth:`qpignn.encoders.base.Encoder.prepare`.
-
-        Args:
-            x: (nodes, columns), dense or CSR, already scaled.
-            edge_index: (2, edges), messages run from row 0 to row 1.
-            edge_weight: (edges,), entries of W; default all 1.
-            edge_attr: not used.
-            first: positions of the wanted nodes; default all.
-            offset: (columns,), added to every row of a CSR ``x``.
-            aggregation: not used.
-
-        Returns:
-            The inputs of the encoder.
-        """
-        return prepare(
-            *(x, edge_index, edge_weight),
-            first=first,
-            offset=offset,
-            build=gcn_matrix,
-            own=False,
-            self_loops=True,
-        )
 
 
 def gcn_matrix(
@@ -79,3 +35,15 @@ def gcn_matrix(
     degree = torch.zeros(nodes, dtype=torch.float64).index_add_(0, ends[1], weight)
     root = degree.rsqrt().masked_fill_(degree == 0, 0)
     return sum_matrix(ends, root[ends[0]] * weight * root[ends[1]], nodes, order, dtype)
+
+
+class GcnEncoder(StackEncoder):
+    """h' = D^(−1/2)·(W + 1)·D^(−1/2)·h·N + b: the numbers of PyG's ``GCNConv``.
+
+    W holds the edge weights, D the sums of the rows of W + 1. A self-loop of the graph keeps its
+    weight in the place of the added 1. For directed graphs row sums run over incoming edges. See
+    :class:`~qpignn.encoders.stack.StackEncoder` for the arguments.
+    """
+
+    build_matrix = staticmethod(gcn_matrix)
+    self_loops = True

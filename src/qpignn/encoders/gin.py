@@ -5,54 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from qpignn.encoders.inputs import GraphInputs, prepare, sum_matrix
+from qpignn.encoders.inputs import sum_matrix
 from qpignn.encoders.sparse import SparseMatrix
 from qpignn.encoders.stack import StackEncoder
-
-
-class GinEncoder(StackEncoder):
-    """h' = f((h + Σ_{u → v} h_u)·N₁ + b₁)·N₂ + b₂: the numbers of PyG's ``GINConv`` with ε = 0.
-
-    The map of ``GINConv`` is linear, activation, linear. Edge weights make the sum weighted. See
-    :class:`~qpignn.encoders.stack.StackEncoder` for the arguments.
-    """
-
-    two_maps = True
-
-    @classmethod
-    def prepare(
-        cls,
-        x: Tensor,
-        edge_index: Tensor,
-        edge_weight: Tensor | None = None,
-        *,
-        edge_attr: Tensor | None = None,
-        first: Tensor | None = None,
-        offset: Tensor | None = None,
-        aggregation: str = "mean",
-    ) -> GraphInputs:
-        """Return the constants of a graph; see :meth:`qpignn.encoders.base.Encoder.prepare`.
-
-        Args:
-            x: (nodes, columns), dense or CSR, already scaled.
-            edge_index: (2, edges), messages run from row 0 to row 1.
-            edge_weight: (edges,), of the sum; default all 1.
-            edge_attr: not used.
-            first: positions of the wanted nodes; default all.
-            offset: (columns,), added to every row of a CSR ``x``.
-            aggregation: not used.
-
-        Returns:
-            The inputs of the encoder.
-        """
-        return prepare(
-            *(x, edge_index, edge_weight),
-            first=first,
-            offset=offset,
-            build=gin_matrix,
-            own=False,
-            self_loops=True,
-        )
 
 
 def gin_matrix(
@@ -75,3 +30,15 @@ def gin_matrix(
     if edge_weight is not None:
         edge_weight = torch.cat([edge_weight.new_ones(nodes), edge_weight])
     return sum_matrix(ends, edge_weight, nodes, order, dtype)
+
+
+class GinEncoder(StackEncoder):
+    """h' = f((h + Σ_{u → v} h_u)·N₁ + b₁)·N₂ + b₂: the numbers of PyG's ``GINConv`` with ε = 0.
+
+    The map of ``GINConv`` is linear, activation, linear. Edge weights make the sum weighted. See
+    :class:`~qpignn.encoders.stack.StackEncoder` for the arguments.
+    """
+
+    two_maps = True
+    build_matrix = staticmethod(gin_matrix)
+    self_loops = True

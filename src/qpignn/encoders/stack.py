@@ -22,7 +22,7 @@ from qpignn.encoders.activations import ACTIVATIONS
 from qpignn.encoders.base import Encoder, FusedForm, MemberNorm, uniform_parameter
 from qpignn.encoders.fused import FusedLayer, FusedLayers
 from qpignn.encoders.held_out import member_inputs
-from qpignn.encoders.inputs import GraphInputs
+from qpignn.encoders.inputs import GraphInputs, mean_matrix, prepare
 from qpignn.encoders.sampling import Sampler
 from qpignn.encoders.sparse import MaxMatrix, SparseMatrix
 from qpignn.runtime import distributed
@@ -159,7 +159,7 @@ class _AffineStep(torch.autograd.Function):
 class StackEncoder(Encoder):
     """A stack of layers, each an affine map of aggregated vectors and an activation.
 
-    A class says which matrix aggregates (:meth:`prepare`) and which maps a layer has.
+    A class says which matrix aggregates (``build_matrix``) and which maps a layer has.
 
     Args:
         inputs: number of input features.
@@ -180,6 +180,32 @@ class StackEncoder(Encoder):
     """Whether layers have a matrix R for the nodes' own vectors."""
     two_maps: ClassVar[bool] = False
     """Whether layers have a second affine map."""
+    build_matrix: ClassVar[staticmethod[..., SparseMatrix]] = staticmethod(mean_matrix)
+    """Builds the matrix that layers aggregate with."""
+    self_loops: ClassVar[bool] = False
+    """Whether that matrix has an entry for the node itself, first in every row."""
+
+    @classmethod
+    def prepare(
+        cls,
+        x: Tensor,
+        edge_index: Tensor,
+        edge_weight: Tensor | None = None,
+        *,
+        edge_attr: Tensor | None = None,
+        first: Tensor | None = None,
+        offset: Tensor | None = None,
+        aggregation: str = "mean",
+    ) -> GraphInputs:
+        """Return the constants of a graph; see :meth:`qpignn.encoders.base.Encoder.prepare`."""
+        return prepare(
+            *(x, edge_index, edge_weight),
+            first=first,
+            offset=offset,
+            build=cls.build_matrix,
+            own=cls.uses_own,
+            self_loops=cls.self_loops,
+        )
 
     def __init__(
         self,
