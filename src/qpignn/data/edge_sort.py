@@ -59,6 +59,7 @@ def open_database(folder: Path, memory: int) -> Iterator[Any]:
             except RuntimeError:  # DuckDB raises it in place of KeyboardInterrupt
                 raise_pending_interrupt()
                 raise
+            raise_pending_interrupt()  # a query may also end without an error
     except (duckdb.OutOfMemoryException, duckdb.IOException) as error:
         message = str(error).splitlines()[0]
         full = (os.strerror(errno.ENOSPC), "max_temp_directory_size")  # 90 % of the free space
