@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from qpignn.calibration import SplitConformal, conformal_quantile, conformal_rank, enough_for
+from qpignn.calibration.conformal import SCORES
 from qpignn.intervals import Intervals
 
 
@@ -97,3 +98,78 @@ def test_bounds_cover_the_calibration_units_at_the_level(score: str) -> None:
     widenings = calibrator.fit(given, y, groups, ones, np.ones(99, dtype=bool))
     lower, upper = calibrator.bounds(given, widenings, groups, ones)
     assert ((lower <= y) & (y <= upper)).sum() == 90  # rank ⌈100 · 0.9⌉ of 99 distinct scores
+
+
+def test_scores_are_the_documented_names() -> None:
+    assert SCORES == ("cqr", "normalised", "absolute")
+
+
+def test_bounds_are_widened_by_the_difficulty_of_each_unit() -> None:
+    difficulty = np.array([1.0, 2.0, 0.5])
+    lower, upper = SplitConformal().bounds(intervals(), {"all": 2.0}, ALL, difficulty)
+    assert lower.tolist() == [-2.0, -4.0, -2.0]
+    assert upper.tolist() == [4.0, 8.0, 8.0]
+
+
+def test_bounds_normalised_are_multiples_of_half_widths() -> None:
+    lower, upper = SplitConformal("normalised").bounds(intervals(), {"all": 2.0}, ALL, ONES)
+    assert lower.tolist() == [-1.0, -2.0, -5.0]
+    assert upper.tolist() == [3.0, 6.0, 11.0]
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [("cqr", [-2.0, -2.0, -3.0]), ("normalised", [-1.0, -2.0, -5.0]), ("absolute", [-1, 0, 1])],
+)
+def test_bounds_of_a_lower_result_move_its_lower_bound_only(
+    score: str, expected: list[float]
+) -> None:
+    lower, upper = SplitConformal(score).bounds(intervals("lower"), {"all": 2.0}, ALL, ONES)
+    assert lower.tolist() == expected
+    assert upper.tolist() == [np.inf] * 3
+
+
+@pytest.mark.parametrize(
+    ("score", "expected"),
+    [("cqr", [4.0, 6.0, 9.0]), ("normalised", [3.0, 6.0, 11.0]), ("absolute", [3, 4, 5])],
+)
+def test_bounds_of_an_upper_result_move_its_upper_bound_only(
+    score: str, expected: list[float]
+) -> None:
+    lower, upper = SplitConformal(score).bounds(intervals("upper"), {"all": 2.0}, ALL, ONES)
+    assert lower.tolist() == [-np.inf] * 3
+    assert upper.tolist() == expected
+
+
+def test_bounds_of_a_one_sided_result_do_not_pass_its_other_end() -> None:
+    """With limits of the target both ends are finite, and still only one is a bound."""
+    middle = np.array([2.0])
+    low = Intervals(middle, np.array([1.0]), np.array([3.0]), 0.5, side="lower")
+    lower, upper = SplitConformal().bounds(low, {"all": -5.0}, ALL[:1], ONES[:1])
+    assert (lower.tolist(), upper.tolist()) == ([3.0], [3.0])
+    high = Intervals(middle, np.array([1.0]), np.array([3.0]), 0.5, side="upper")
+    lower, upper = SplitConformal().bounds(high, {"all": -5.0}, ALL[:1], ONES[:1])
+    assert (lower.tolist(), upper.tolist()) == ([1.0], [1.0])
+
+
+@pytest.mark.parametrize(
+    ("score", "widening"),
+    [
+        ("cqr", -1.0),  # the other scores are distances, and no quantile of theirs is negative
+        *((score, widening) for score in SCORES for widening in (0.0, 2.0, np.inf)),
+    ],
+)
+def test_bounds_of_infinite_intervals_are_never_nan(score: str, widening: float) -> None:
+    endless = Intervals(np.zeros(1), np.array([-np.inf]), np.array([np.inf]), 0.5)
+    with np.errstate(all="raise"):
+        lower, upper = SplitConformal(score).bounds(endless, {"all": widening}, ALL[:1], ONES[:1])
+    assert not np.isnan([*lower, *upper]).any()
+    if score != "absolute":  # which gives every unit the same width
+        assert (lower.tolist(), upper.tolist()) == ([-np.inf], [np.inf])
+
+
+def test_scores_normalised_of_intervals_without_width_are_finite() -> None:
+    flat = Intervals(np.zeros(1), np.zeros(1), np.zeros(1), 0.5)
+    score = SplitConformal("normalised").scores(flat, np.array([2.0]))
+    assert np.isfinite(score).all()
+    assert score[0] > 1e100
