@@ -5,8 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from qpignn.calibration import SplitConformal, conformal_quantile, conformal_rank, enough_for
-from qpignn.calibration.conformal import SCORES
+from qpignn.calibration import (
+    SplitConformal,
+    conformal,
+    conformal_quantile,
+    conformal_rank,
+    enough_for,
+)
 from qpignn.intervals import Intervals
 
 
@@ -101,7 +106,7 @@ def test_bounds_cover_the_calibration_units_at_the_level(score: str) -> None:
 
 
 def test_scores_are_the_documented_names() -> None:
-    assert SCORES == ("cqr", "normalised", "absolute")
+    assert conformal.SCORES == ("cqr", "normalised", "absolute")
 
 
 def test_bounds_are_widened_by_the_difficulty_of_each_unit() -> None:
@@ -156,7 +161,7 @@ def test_bounds_of_a_one_sided_result_do_not_pass_its_other_end() -> None:
     ("score", "widening"),
     [
         ("cqr", -1.0),  # the other scores are distances, and no quantile of theirs is negative
-        *((score, widening) for score in SCORES for widening in (0.0, 2.0, np.inf)),
+        *((score, widening) for score in conformal.SCORES for widening in (0.0, 2.0, np.inf)),
     ],
 )
 def test_bounds_of_infinite_intervals_are_never_nan(score: str, widening: float) -> None:
@@ -164,8 +169,8 @@ def test_bounds_of_infinite_intervals_are_never_nan(score: str, widening: float)
     with np.errstate(all="raise"):
         lower, upper = SplitConformal(score).bounds(endless, {"all": widening}, ALL[:1], ONES[:1])
     assert not np.isnan([*lower, *upper]).any()
-    if score != "absolute":  # which gives every unit the same width
-        assert (lower.tolist(), upper.tolist()) == ([-np.inf], [np.inf])
+    half = widening if score == "absolute" else np.inf  # absolute: every unit has the same width
+    assert (lower.tolist(), upper.tolist()) == ([-half], [half])
 
 
 def test_scores_normalised_of_intervals_without_width_are_finite() -> None:
@@ -173,3 +178,8 @@ def test_scores_normalised_of_intervals_without_width_are_finite() -> None:
     score = SplitConformal("normalised").scores(flat, np.array([2.0]))
     assert np.isfinite(score).all()
     assert score[0] > 1e100
+
+
+def test_scores_normalised_of_unequal_sides_are_in_units_of_the_half_width() -> None:
+    uneven = Intervals(np.array([1.0]), np.array([0.0]), np.array([6.0]), 0.5)
+    assert SplitConformal("normalised").scores(uneven, np.array([4.0])).tolist() == [1.0]

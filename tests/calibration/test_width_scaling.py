@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from qpignn.calibration.width_scaling import (
-    AS_TRAINED,
-    UNBOUNDED,
-    MemberOutputs,
-    WidthScaling,
-    nested_bounds,
-)
+from qpignn.calibration import width_scaling
+from qpignn.calibration.width_scaling import MemberOutputs, WidthScaling, nested_bounds
 
 
 def two_members() -> MemberOutputs:
@@ -43,11 +38,12 @@ def test_select_keeps_all_members_of_some_units() -> None:
 
 
 def test_disagreement_is_one_less_the_share_of_the_noise() -> None:
-    half = stats.norm.ppf(0.95) * np.array([[2.0], [4.0]])  # deviations 2 and 4, level 0.9
-    members = MemberOutputs(np.array([[0.0], [2.0]]), half / 2, 3 * half / 2)
-    noise, variance = (4 + 16) / 2, 2.0  # of 0 and 2, with n − 1
-    expected = 1 - math.sqrt(noise / (noise + variance))
-    assert members.disagreement(0.9) == pytest.approx([expected])
+    z = stats.norm.ppf(0.95)
+    deviations = np.array([[2.0, 1.0], [4.0, 1.0]])  # of two members, at level 0.9
+    values = np.array([[0.0, 3.0], [2.0, 9.0]])  # variances 2 and 18, with n − 1
+    members = MemberOutputs(values, z * deviations / 2, 3 * z * deviations / 2)
+    expected = [1 - math.sqrt(10 / (10 + 2)), 1 - math.sqrt(1 / (1 + 18))]
+    assert members.disagreement(0.9) == pytest.approx(expected)
 
 
 def test_disagreement_of_equal_members_is_zero() -> None:
@@ -56,17 +52,17 @@ def test_disagreement_of_equal_members_is_zero() -> None:
 
 
 def test_bounds_scale_each_side_by_its_factor_and_power() -> None:
-    outputs = MemberOutputs(np.array([10.0]), np.array([4.0]), np.array([9.0]))
+    outputs = MemberOutputs(np.array([10.0]), np.array([16.0]), np.array([9.0]))
     lower, upper = WidthScaling(2.0, 3.0, 0.5).bounds(outputs)
-    assert lower.tolist() == [10 - 2 * 2]
+    assert lower.tolist() == [10 - 2 * 4]
     assert upper.tolist() == [10 + 3 * 3]
-    lower, upper = AS_TRAINED.bounds(outputs)
-    assert (lower.tolist(), upper.tolist()) == ([6.0], [19.0])
+    lower, upper = width_scaling.AS_TRAINED.bounds(outputs)
+    assert (lower.tolist(), upper.tolist()) == ([-6.0], [19.0])
 
 
 def test_bounds_of_an_infinite_factor_are_infinite_where_half_widths_vanish() -> None:
     zero = np.zeros(2)
-    lower, upper = UNBOUNDED.bounds(MemberOutputs(zero, zero, zero))
+    lower, upper = width_scaling.UNBOUNDED.bounds(MemberOutputs(zero, zero, zero))
     assert lower.tolist() == [-math.inf] * 2
     assert upper.tolist() == [math.inf] * 2
 
@@ -80,7 +76,7 @@ def levels(inner: float, outer: float) -> dict[float, MemberOutputs]:
 
 
 def test_nested_bounds_are_those_of_the_highest_level() -> None:
-    scalings = {0.5: AS_TRAINED, 0.9: WidthScaling(2.0, 1.0)}
+    scalings = {0.5: width_scaling.AS_TRAINED, 0.9: WidthScaling(2.0, 1.0)}
     found = nested_bounds(levels(1.0, 3.0), scalings, side="both")
     assert found.value.tolist() == [2.0]
     assert found.lower.tolist() == [2 - 2 * 3]
@@ -90,7 +86,7 @@ def test_nested_bounds_are_those_of_the_highest_level() -> None:
 
 
 def test_nested_bounds_contain_wider_inner_levels_and_the_value() -> None:
-    scalings = {0.5: AS_TRAINED, 0.9: AS_TRAINED}
+    scalings = {0.5: width_scaling.AS_TRAINED, 0.9: width_scaling.AS_TRAINED}
     found = nested_bounds(levels(3.0, 1.0), scalings, side="both")
     assert (found.lower.tolist(), found.upper.tolist()) == ([-1.0], [8.0])
     none = WidthScaling(-1.0, -1.0)  # would leave the value outside
@@ -100,14 +96,14 @@ def test_nested_bounds_contain_wider_inner_levels_and_the_value() -> None:
 
 @pytest.mark.parametrize("side", ["lower", "upper"])
 def test_nested_bounds_of_one_side_have_no_disagreement(side: str) -> None:
-    scalings = {0.5: AS_TRAINED, 0.9: AS_TRAINED}
+    scalings = {0.5: width_scaling.AS_TRAINED, 0.9: width_scaling.AS_TRAINED}
     assert nested_bounds(levels(1.0, 2.0), scalings, side=side).disagreement is None
 
 
 def test_nested_bounds_of_one_member_or_without_bounds_have_no_disagreement() -> None:
     one = {0.9: MemberOutputs(np.zeros((1, 2)), np.ones((1, 2)), np.ones((1, 2)))}
-    assert nested_bounds(one, {0.9: AS_TRAINED}, side="both").disagreement is None
-    scalings = {0.5: AS_TRAINED, 0.9: UNBOUNDED}
+    assert nested_bounds(one, {0.9: width_scaling.AS_TRAINED}, side="both").disagreement is None
+    scalings = {0.5: width_scaling.AS_TRAINED, 0.9: width_scaling.UNBOUNDED}
     found = nested_bounds(levels(1.0, 2.0), scalings, side="both")
     assert found.disagreement is None
     assert found.upper.tolist() == [math.inf]

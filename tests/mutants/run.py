@@ -131,7 +131,8 @@ def read_equivalent(text: str) -> dict[str, dict[str, str]]:
     found: dict[str, dict[str, str]] = {}
     for line in text.splitlines():
         if line and not line.startswith("#"):
-            module, mutant, why = line.split(" | ")
+            module, _, rest = line.partition(" | ")
+            mutant, _, why = rest.rpartition(" | ")
             found.setdefault(module, {})[mutant] = why
     return found
 
