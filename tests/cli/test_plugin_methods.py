@@ -42,7 +42,7 @@ def test_fit_with_a_method_of_a_file_and_evaluate_it(qpignn: Run, mine: str) -> 
     assert qpignn(*words).code == 0
     refused = qpignn("evaluate", "model")
     assert refused.code == 2
-    assert "--method mine.py:Mine" in refused.err
+    assert "--method mine.py:TheClass" in refused.err
     assert qpignn("evaluate", "model", "--method", mine, "--json").code == 0
     assert qpignn("predict", "model", "--method", mine, "--out", "p.csv", "--only", "all").code == 0
 

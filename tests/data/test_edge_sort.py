@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 from collections import defaultdict
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,15 @@ def test_open_database_reads_no_files_and_loads_no_extensions(tmp_path: Path) ->
     assert {path.name for path in tmp_path.iterdir()} == {"t.csv", "own"}
 
 
+@pytest.fixture
+def _interrupts() -> Iterator[None]:
+    """SIGINT as in a terminal: shells start background jobs with it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interrupts")
 def test_open_database_interrupted_during_a_query_raises_keyboard_interrupt(tmp_path: Path) -> None:
     threading.Timer(1, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt), open_database(tmp_path, 1) as database:

@@ -122,7 +122,7 @@ def test_load_method_of_a_plugin_needs_its_class(
 ) -> None:
     fitted = make_method(f"{prefix}{mine}", **FEW).fit(data)
     fitted.save(tmp_path / "model")
-    with pytest.raises(ModelFileError, match=r"load_method\(folder, method=StudentT\)"):
+    with pytest.raises(ModelFileError, match=r"load_method\(folder, method=TheClass\)"):
         load_method(tmp_path / "model")
     for given in (load_object(mine), mine):
         loaded = load_method(tmp_path / "model", method=given)
