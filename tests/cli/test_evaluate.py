@@ -93,3 +93,15 @@ def test_evaluate_refuses_what_it_cannot_judge(
         done = qpignn("evaluate", model, "--nodes", file)
         assert (done.code, message in done.err) == (2, True), done.err
     assert "--edges needs --nodes" in qpignn("evaluate", model, "--edges", file).err
+
+
+def test_evaluate_without_graph_says_whether_the_graph_helps(
+    world: tuple[Path, pd.DataFrame], qpignn: Run
+) -> None:
+    model, _ = world
+    done = qpignn("evaluate", model, "--without-graph")
+    assert done.code == 0, done.err
+    assert "against the same method fitted without edges" in done.out
+    effect = json.loads(qpignn("evaluate", model, "--without-graph", "--json").out)["graph_effect"]
+    assert effect["units"] == 48
+    assert effect["standard_error"] > 0
