@@ -6,7 +6,6 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 if TYPE_CHECKING:
@@ -39,7 +38,6 @@ def band_figure(intervals: Intervals, y: Any = None, title: str = "") -> Picture
         The figure.
     """
     figure = Picture(figsize=(9, 4.5), layout="constrained")
-    FigureCanvasAgg(figure)
     axes = figure.add_subplot()
     hit = draw_band(axes, intervals, y, size=1.6)
     side = intervals.side
@@ -76,7 +74,8 @@ def draw_band(axes: Any, intervals: Intervals, y: Any = None, *, size: float = 1
     order = np.argsort(intervals.prediction, kind="stable")
     shown = intervals.select(order)
     rank = np.arange(len(shown))
-    bar = size / 1.6 * _line_width(len(rank))
+    touching = float(np.clip(580 / max(len(rank), 1), 0.4, 6))  # bars in a nine-inch figure
+    bar = size / 1.6 * touching
     if shown.bound is None:
         axes.vlines(rank, *_drawn_ends(shown, y), color=BAND, linewidth=bar)
         axes.vlines([], [], [], color=BAND, linewidth=6, label="interval")
@@ -109,8 +108,3 @@ def _drawn_ends(shown: Intervals, y: Any) -> tuple[Any, Any]:
     low, high = (seen.min(), seen.max()) if len(seen) else (0.0, 0.0)
     margin = 0.05 * (high - low) or 1.0
     return np.maximum(shown.lower, low - margin), np.minimum(shown.upper, high + margin)
-
-
-def _line_width(nodes: int) -> float:
-    """Return the width of bars that touch but do not overlap in a nine-inch figure."""
-    return float(np.clip(580 / max(nodes, 1), 0.4, 6))

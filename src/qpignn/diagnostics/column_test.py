@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from qpignn.diagnostics.coverage import Mask
+from qpignn.diagnostics.grouping import Mask
 from qpignn.intervals import Floats
 
 Singles = npt.NDArray[np.float32]
@@ -69,8 +69,7 @@ def adjusted_p_values(statistic: Floats, largest: Floats) -> Floats:
         largest: (relabellings,), the largest statistic of each relabelling.
     """
     above = len(largest) - np.searchsorted(np.sort(largest), statistic)
-    adjusted: Floats = (1 + above) / (1 + len(largest))
-    return adjusted
+    return (1 + above) / (1 + len(largest))
 
 
 def _contrasts(is_compared: Mask, blocks: list[Mask], rng: np.random.Generator) -> Singles:

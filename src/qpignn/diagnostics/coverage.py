@@ -13,12 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from qpignn.diagnostics.grouping import FEWEST, Grouping
+from qpignn.diagnostics.grouping import FEWEST, Grouping, Mask
 from qpignn.intervals import Floats
 
-Mask = npt.NDArray[np.bool_]
 SIGNIFICANCE = 0.05  # p-value below which coverage differs from the nominal level
 SMALL = 0.03  # shortfalls up to this size need no action
 LARGE = 0.2  # shortfall that the test of a group must be able to detect

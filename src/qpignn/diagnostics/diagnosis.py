@@ -7,7 +7,7 @@ a column): even perfect intervals miss more often where targets are extreme.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -16,43 +16,18 @@ import pandas as pd
 
 from qpignn.data.graph import check_graph, given_nodes, labelled, test_nodes
 from qpignn.data.matrix import column
-from qpignn.data.structure import Integers, communities, neighbour_gap
-from qpignn.diagnostics.coverage import Coverage, Division, Mask, by_group, count_coverage
-from qpignn.diagnostics.findings import (
-    Finding,
-    by_severity,
-    group_findings,
-    level_findings,
-    miss_findings,
-    overall_findings,
-    shift_findings,
-    size_findings,
-    unbounded_findings,
-    width_findings,
-)
-from qpignn.diagnostics.grouping import (
-    Grouping,
-    by_column,
-    by_community,
-    by_degree,
-    by_distance,
-    by_number,
-)
+from qpignn.data.structure import communities, neighbour_gap
+from qpignn.diagnostics import findings, grouping
+from qpignn.diagnostics.coverage import Coverage, Division, by_group, count_coverage
+from qpignn.diagnostics.findings import Finding
 from qpignn.diagnostics.shift import label_shift
 from qpignn.diagnostics.two_sample import Shift
-from qpignn.diagnostics.width_error import (
-    ErrorBin,
-    distinct_widths,
-    error_bins,
-    rank_correlation,
-)
+from qpignn.diagnostics.width_error import ErrorBin, distinct_widths, error_bins, rank_correlation
 from qpignn.errors import ArrayError, SettingError, quoted
-from qpignn.intervals import Floats, Intervals, covers
+from qpignn.intervals import Intervals, covers
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
-
-WIDTH_GROUP = "nodes with an interval of width {}"
 
 
 @dataclass(frozen=True)
@@ -147,67 +122,66 @@ def diagnose(
     level, n_labelled = intervals.confidence_level, int(labelled(data).sum())
     community = communities(data) if held_out.any() else None  # else only for the shift test
     shift = label_shift(data, community=community)
-    side, unbounded = intervals.side, _unbounded(intervals)
-    findings = [
+    side, needed = intervals.side, intervals.width if intervals.bound is None else intervals.bound
+    unbounded = int((~np.isfinite(needed)).sum())
+    reported = [
         *([] if training_warning is None else [Finding("training", "warning", training_warning)]),
-        *shift_findings(shift, n_labelled, len(intervals) - n_labelled),
-        *size_findings(calibration_nodes, level),
-        *unbounded_findings(unbounded, len(intervals), side),
+        *findings.shift_findings(shift, n_labelled, len(intervals) - n_labelled),
+        *findings.size_findings(calibration_nodes, level),
+        *findings.unbounded_findings(unbounded, len(intervals), side),
     ]
+    text = "no nodes were held out, so the coverage on new nodes is unknown"
+    ordered = findings.by_severity([*reported, Finding("coverage", "note", text)])
+    diagnosis = Diagnosis(level, None, [], [], side, unbounded, 0, 0, [], shift, ordered)
     if not held_out.any():
-        text = "no nodes were held out, so the coverage on new nodes is unknown"
-        findings.append(Finding("coverage", "note", text))
-        ordered = by_severity(findings)
-        return Diagnosis(level, None, [], [], side, unbounded, 0, 0, [], shift, ordered)
+        return diagnosis
     y = data.y.double().numpy()
-    hits, below, above = _hits(intervals, y), y < intervals.lower, y > intervals.upper
-    overall = count_coverage(hits[held_out], level)
     curve = {one.confidence_level: one for one in (*others, intervals)}
-    levels = [count_coverage(_hits(curve[key], y)[held_out], key) for key in sorted(curve)]
+    hits = {key: covers(y, curve[key].lower, curve[key].upper) for key in sorted(curve)}
+    levels = [count_coverage(hit[held_out], key) for key, hit in hits.items()]
+    overall = count_coverage(hits[level][held_out], level)
     width = distinct_widths(intervals) if side == "both" else None
-    groupings = _groupings(
-        data, intervals, held_out, given, width=width, community=community, columns=columns
-    )
-    divisions = by_group(groupings, hits, width, held_out, level, bound=intervals.bound)
-    n_below, n_above = int(below[held_out].sum()), int(above[held_out].sum())
+    difference = neighbour_gap(data, intervals.prediction, np.where(given, y, np.nan))
+    numbers = {"prediction": (intervals.prediction, "nodes with a prediction of {}")}
+    if width is not None:
+        numbers["width"] = (width, "nodes with an interval of width {}")
+    groupings = [
+        grouping.by_degree(data, held_out),
+        grouping.by_community(data, held_out, community),
+        grouping.by_distance(data, given, held_out),
+        grouping.by_number(
+            "homophily",
+            difference,
+            held_out,
+            "nodes whose prediction differs by {} from their neighbours' targets",
+            without=("no given neighbour", "nodes without a given neighbour"),
+        ),
+        *(grouping.by_number(name, one, held_out, text) for name, (one, text) in numbers.items()),
+        *(grouping.by_column(name, values, held_out) for name, values in columns.items()),
+    ]
+    divisions = by_group(groupings, hits[level], width, held_out, level, bound=intervals.bound)
+    below = int((y < intervals.lower)[held_out].sum())
+    above = int((y > intervals.upper)[held_out].sum())
     error = np.abs(y - intervals.prediction)[held_out]
     errors = [] if width is None else error_bins(width[held_out], error)
-    findings += [
-        *overall_findings(overall, side),
-        *level_findings(levels, level),
-        *group_findings(divisions, level),
-        *miss_findings(n_below, n_above, side),
-        *([] if width is None else _width_findings(width[held_out], error)),
+    reported += [
+        *findings.overall_findings(overall, side),
+        *findings.level_findings(levels, level),
+        *findings.group_findings(divisions, level),
+        *findings.miss_findings(below, above, side),
     ]
-    return Diagnosis(
-        confidence_level=level,
+    if width is not None and errors:  # no bins if a width is infinite
+        reported += findings.width_findings(rank_correlation(width[held_out], error))
+    return replace(
+        diagnosis,
         coverage=overall,
         levels=levels,
         divisions=divisions,
-        side=side,
-        unbounded=unbounded,
-        below=n_below,
-        above=n_above,
+        below=below,
+        above=above,
         errors=errors,
-        shift=shift,
-        findings=by_severity(findings),
+        findings=findings.by_severity(reported),
     )
-
-
-def _width_findings(width: Floats, error: Floats) -> list[Finding]:
-    """Return the finding on width and error; none if a width is infinite."""
-    return width_findings(rank_correlation(width, error)) if np.isfinite(width).all() else []
-
-
-def _unbounded(intervals: Intervals) -> int:
-    """Return the number of nodes that lack a bound they should have."""
-    needed = intervals.width if intervals.bound is None else intervals.bound
-    return int((~np.isfinite(needed)).sum())
-
-
-def _hits(intervals: Intervals, y: Floats) -> Mask:
-    hits: Mask = covers(y, intervals.lower, intervals.upper)  # False if the target is unknown
-    return hits
 
 
 def _columns(data: Data, by: Mapping[str, Any] | Sequence[str]) -> dict[str, Any]:
@@ -237,40 +211,10 @@ def _columns(data: Data, by: Mapping[str, Any] | Sequence[str]) -> dict[str, Any
 def _refuse_target(data: Data, name: str, values: Any) -> None:
     numbers = pd.to_numeric(pd.Series(values), errors="coerce").to_numpy(dtype=np.float64)
     mask = labelled(data).numpy()
-    if not mask.any():
-        return
-    if len(numbers) == len(mask) and np.array_equal(numbers[mask], data.y.double().numpy()[mask]):
+    comparable = mask.any() and len(numbers) == len(mask)
+    if comparable and np.array_equal(numbers[mask], data.y.double().numpy()[mask]):
         raise SettingError(
             f"by: expected columns that do not depend on the target, got the target itself as "
             f"{name!r}: even perfect intervals miss more often where it is extreme; see "
             f"'prediction', which is always included"
         )
-
-
-def _groupings(
-    data: Data,
-    intervals: Intervals,
-    held_out: Mask,
-    given: Mask,
-    *,
-    width: Floats | None,
-    community: Integers | None,
-    columns: Mapping[str, Any],
-) -> list[Grouping]:
-    y = data.y.double().numpy()
-    difference = neighbour_gap(data, intervals.prediction, np.where(given, y, np.nan))
-    return [
-        by_degree(data, held_out),
-        by_community(data, held_out, community),
-        by_distance(data, given, held_out),
-        by_number(
-            "homophily",
-            difference,
-            held_out,
-            "nodes whose prediction differs by {} from their neighbours' targets",
-            without=("no given neighbour", "nodes without a given neighbour"),
-        ),
-        by_number("prediction", intervals.prediction, held_out, "nodes with a prediction of {}"),
-        *([] if width is None else [by_number("width", width, held_out, WIDTH_GROUP)]),
-        *(by_column(name, values, held_out) for name, values in columns.items()),
-    ]

@@ -8,17 +8,15 @@ documentation (What coverage means, "Reading a diagnosis").
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import numpy as np
 
 from qpignn.calibration.conformal import enough_for
 from qpignn.diagnostics.coverage import (
     SIGNIFICANCE,
     Coverage,
     Division,
-    Group,
     can_show_shortfall,
     holm,
     percent,
@@ -27,6 +25,7 @@ from qpignn.diagnostics.grouping import FEWEST
 from qpignn.diagnostics.two_sample import FEWEST as FEWEST_COMPARED
 from qpignn.diagnostics.two_sample import Shift
 from qpignn.diagnostics.width_error import RankCorrelation
+from qpignn.diagnostics.wording import WORDINGS
 
 SEVERITIES = ("warning", "note", "good")
 LOOSE = 0.03  # standard deviation of the coverage over calibration samples that is worth a note
@@ -37,19 +36,6 @@ MISSES = 21  # with as many misses, a fifth of them on one side (4 of 21) is sig
 ONE_SIDED = 0.01  # p-value below which misses are called one-sided
 ALIKE = 0.6  # AUC that must be excluded before two sets of nodes are called alike
 ERROR_BAR = 1.96  # standard errors in a 95 % interval
-BOUNDS = {
-    "both": ("node is covered", "nodes are covered", "the intervals are wider than necessary"),
-    "lower": (
-        "target is at or above its lower bound",
-        "targets are at or above their lower bounds",
-        "the bounds are lower than necessary",
-    ),
-    "upper": (
-        "target is at or below its upper bound",
-        "targets are at or below their upper bounds",
-        "the bounds are higher than necessary",
-    ),
-}
 
 
 @dataclass(frozen=True)
@@ -80,24 +66,24 @@ def overall_findings(coverage: Coverage, side: str = "both") -> list[Finding]:
         One finding.
     """
     level = percent(coverage.level)
-    one, several, excess = BOUNDS[side]
+    wording, one, several = WORDINGS[side], "node is covered", "nodes are covered"
+    if side != "both":
+        one = f"target is at or {wording.covered}".replace("bound", wording.one)
+        several = f"targets are at or {wording.all_covered}".replace("bound", wording.one)
     counted = f"{coverage} of {coverage.nodes:,} held-out {one if coverage.nodes == 1 else several}"
-    if coverage.nodes < FEWEST or (coverage.margin > VAGUE and not _differs(coverage)):
-        text = f"{counted}: too few nodes to tell whether the coverage is the nominal {level}"
-        return [Finding("coverage", "note", text)]
-    if coverage.too_few < SIGNIFICANCE and coverage.short:
-        text, severity = f"{counted}, below the nominal {level}", "warning"
-    elif coverage.too_few < SIGNIFICANCE:
-        text, severity = f"{counted}, slightly below the nominal {level}", "note"
-    elif coverage.too_many < SIGNIFICANCE:
-        text, severity = f"{counted}, above the nominal {level}: {excess}", "note"
+    too_few, too_many = coverage.too_few < SIGNIFICANCE, coverage.too_many < SIGNIFICANCE
+    severity = "note"
+    if coverage.nodes < FEWEST or (coverage.margin > VAGUE and not (too_few or too_many)):
+        result = f": too few nodes to tell whether the coverage is the nominal {level}"
+    elif too_few and coverage.short:
+        severity, result = "warning", f", below the nominal {level}"
+    elif too_few:
+        result = f", slightly below the nominal {level}"
+    elif too_many:
+        result = f", above the nominal {level}: the {wording.overcoverage}"
     else:
-        text, severity = f"{counted}, consistent with the nominal {level}", "good"
-    return [Finding("coverage", severity, text)]
-
-
-def _differs(coverage: Coverage) -> bool:
-    return min(coverage.too_few, coverage.too_many) < SIGNIFICANCE
+        severity, result = "good", f", consistent with the nominal {level}"
+    return [Finding("coverage", severity, counted + result)]
 
 
 def level_findings(levels: Sequence[Coverage], level: float) -> list[Finding]:
@@ -116,22 +102,19 @@ def level_findings(levels: Sequence[Coverage], level: float) -> list[Finding]:
     named = ", ".join(percent(one.level) for one in others)
     if others[0].nodes >= FEWEST:
         rejected = holm([min(1.0, 2 * min(one.too_few, one.too_many)) for one in others])
-        different = [one for one, differs in zip(others, rejected, strict=True) if differs]
+        different = [
+            f"at level {percent(one.level)}, {one} of held-out nodes are covered, "
+            f"{'below' if one.share < one.level else 'above'} the nominal value"
+            for one, differs in zip(others, rejected, strict=True)
+            if differs
+        ]
         if different:
-            return [Finding("levels", "note", _level_text(one)) for one in different]
+            return [Finding("levels", "note", text) for text in different]
         if all(one.margin <= VAGUE for one in others):
             text = f"coverage at the other levels ({named}) is consistent with the nominal values"
             return [Finding("levels", "good", text)]
     text = f"too few held-out nodes to check the coverage at the other levels ({named})"
     return [Finding("levels", "note", text)]
-
-
-def _level_text(coverage: Coverage) -> str:
-    direction = "below" if coverage.share < coverage.level else "above"
-    return (
-        f"at level {percent(coverage.level)}, {coverage} of held-out nodes are covered, "
-        f"{direction} the nominal value"
-    )
 
 
 def group_findings(divisions: Sequence[Division], level: float) -> list[Finding]:
@@ -149,21 +132,22 @@ def group_findings(divisions: Sequence[Division], level: float) -> list[Finding]
     Returns:
         One warning per group with low coverage, or one finding for all groups.
     """
+    every = [(division.name, group) for division in divisions for group in division.groups]
     findings = [
-        _group_finding(division, group, level)
-        for division in divisions
-        for group in division.groups
+        Finding(
+            name,
+            "warning",
+            f"coverage for {group.description} is {group.coverage} ({group.coverage.nodes:,} "
+            f"held-out nodes), below the nominal {percent(level)}",
+        )
+        for name, group in every
         if group.below
     ]
     if findings or not divisions:
         return findings
-    every = [group for division in divisions for group in division.groups]
-    tested = [group for group in every if group.coverage.nodes >= FEWEST]
-    checked = [
-        group
-        for group in tested
-        if can_show_shortfall(group.coverage.nodes, level, SIGNIFICANCE / len(tested))
-    ]
+    tested = [group for _, group in every if group.coverage.nodes >= FEWEST]
+    rate = SIGNIFICANCE / max(1, len(tested))
+    checked = [one for one in tested if can_show_shortfall(one.coverage.nodes, level, rate)]
     if not checked:
         text = "too few held-out nodes to tell whether the coverage of some group is too low"
         return [Finding("groups", "note", text)]
@@ -177,14 +161,6 @@ def group_findings(divisions: Sequence[Division], level: float) -> list[Finding]
         counted = f"{worst.coverage} of {worst.coverage.nodes:,} nodes"
         text += f"; the largest shortfall is for {worst.description}: {counted}"
     return [Finding("groups", "good", text)]
-
-
-def _group_finding(division: Division, group: Group, level: float) -> Finding:
-    text = (
-        f"coverage for {group.description} is {group.coverage} ({group.coverage.nodes:,} held-out "
-        f"nodes), below the nominal {percent(level)}"
-    )
-    return Finding(division.name, "warning", text)
 
 
 def miss_findings(below: int, above: int, side: str) -> list[Finding]:
@@ -205,13 +181,14 @@ def miss_findings(below: int, above: int, side: str) -> list[Finding]:
         return []
     lie = "target lies below its interval" if below == 1 else "targets lie below their intervals"
     text = f"{below:,} {lie} and {above:,} above"
+    severity = "note"
     if binomtest(below, misses).pvalue < ONE_SIDED:
-        more = "low" if below > above else "high"
-        return [Finding("misses", "note", f"{text}: missed targets are mostly too {more}")]
-    if misses < MISSES:
-        text = f"{text}: too few misses to tell whether one side is missed more often"
-        return [Finding("misses", "note", text)]
-    return [Finding("misses", "good", text)]
+        text += f": missed targets are mostly too {'low' if below > above else 'high'}"
+    elif misses < MISSES:
+        text += ": too few misses to tell whether one side is missed more often"
+    else:
+        severity = "good"
+    return [Finding("misses", severity, text)]
 
 
 def unbounded_findings(unbounded: int, nodes: int, side: str) -> list[Finding]:
@@ -229,11 +206,8 @@ def unbounded_findings(unbounded: int, nodes: int, side: str) -> list[Finding]:
         return []
     what = "intervals are infinite on one or both sides"
     what = what if side == "both" else f"nodes have no finite {side} bound"
-    text = (
-        f"{unbounded:,} of {nodes:,} {what}: there were too few nodes to calibrate their level or "
-        f"group"
-    )
-    return [Finding("unbounded", "warning", text)]
+    why = "there were too few nodes to calibrate their level or group"
+    return [Finding("unbounded", "warning", f"{unbounded:,} of {nodes:,} {what}: {why}")]
 
 
 def width_findings(rank: RankCorrelation) -> list[Finding]:
@@ -249,23 +223,21 @@ def width_findings(rank: RankCorrelation) -> list[Finding]:
     Returns:
         One finding.
     """
-    few = f"too few held-out nodes ({rank.nodes}) to tell whether wider intervals go with larger"
-    if rank.nodes < FEWEST:
-        return [Finding("width", "note", f"{few} errors")]
-    if rank.value is None:
-        text = "all intervals are equally wide, or all errors are equal, so widths do not indicate "
-        return [Finding("width", "note", f"{text}where errors are large")]
-    value = f"rank correlation {rank.value:.2f}"
-    significant = rank.p_value < SIGNIFICANCE
-    if significant and rank.value >= INFORMATIVE:
-        return [Finding("width", "good", f"wider intervals go with larger errors ({value})")]
-    if significant or rank.high < EXCLUDED:
-        text = (
-            f"interval widths say little about where errors are large ({value}): a narrow interval "
-            f"does not indicate a more reliable prediction"
-        )
-        return [Finding("width", "note", text)]
-    return [Finding("width", "note", f"{few} errors ({value})")]
+    value = "" if rank.value is None else f" (rank correlation {rank.value:.2f})"
+    relation, significant = "wider intervals go with larger errors", rank.p_value < SIGNIFICANCE
+    text = f"too few held-out nodes ({rank.nodes}) to tell whether {relation}"
+    if rank.nodes >= FEWEST:
+        if rank.value is None:
+            text = "all intervals are equally wide, or all errors are equal, so widths do not "
+            text += "indicate where errors are large"
+        elif significant and rank.value >= INFORMATIVE:
+            return [Finding("width", "good", relation + value)]
+        elif significant or rank.high < EXCLUDED:
+            text = f"interval widths say little about where errors are large{value}: a narrow "
+            text += "interval does not indicate a more reliable prediction"
+        else:
+            text += value
+    return [Finding("width", "note", text)]
 
 
 def shift_findings(shift: Shift | None, labelled: int, unlabelled: int) -> list[Finding]:
@@ -309,14 +281,11 @@ def graph_shift_findings(shift: Shift | None) -> list[Finding]:
 def _compared(shift: Shift, compared: str, reference: str, advice: str) -> Finding:
     auc = f"classifier AUC {shift.auc:.2f} ± {ERROR_BAR * shift.error:.2f}"
     if not shift.significant and shift.auc + ERROR_BAR * shift.error > ALIKE:
-        text = (
-            f"no difference between {compared} and {reference} was detected, but there are too few "
-            f"nodes to rule one out ({auc}; 0.5 is chance)"
-        )
+        text = f"no difference between {compared} and {reference} was detected, but there are too "
+        text += f"few nodes to rule one out ({auc}; 0.5 is chance)"
         return Finding("shift", "note", text)
     if not shift.significant:
-        text = f"{compared} are like {reference} ({auc}; 0.5 is chance)"
-        return Finding("shift", "good", text)
+        return Finding("shift", "good", f"{compared} are like {reference} ({auc}; 0.5 is chance)")
     named = " and ".join(name for name, _ in shift.columns[:2])
     where = f"most in {named}" if named else "in no single column, but in several together"
     p_value = "p < 0.001" if shift.p_value < 0.001 else f"p = {shift.p_value:.3f}"
@@ -339,19 +308,15 @@ def size_findings(calibrated: int | None, level: float) -> list[Finding]:
     if calibrated is None:
         return []
     needed = enough_for(level)
+    deviation = math.sqrt(level * (1 - level) / (calibrated + 2))
     if calibrated < needed:
-        nodes = "1 node is" if calibrated == 1 else f"{calibrated} nodes are"
-        text = (
-            f"{nodes} too few to calibrate a level of {percent(level)}: at least {needed} are "
-            f"needed, and several times as many for a stable coverage"
-        )
+        text = "1 node is" if calibrated == 1 else f"{calibrated} nodes are"
+        text += f" too few to calibrate a level of {percent(level)}: at least {needed} are needed, "
+        text += "and several times as many for a stable coverage"
         return [Finding("calibration", "warning", text)]
-    deviation = float(np.sqrt(level * (1 - level) / (calibrated + 2)))
     if deviation > LOOSE:
-        text = (
-            f"calibrated on only {calibrated} nodes: with another sample of this size, the "
-            f"coverage would differ by about ± {percent(deviation, 0)}"
-        )
+        text = f"calibrated on only {calibrated} nodes: with another sample of this size, the "
+        text += f"coverage would differ by about ± {percent(deviation, 0)}"
         return [Finding("calibration", "note", text)]
     return []
 

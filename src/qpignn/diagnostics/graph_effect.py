@@ -42,20 +42,16 @@ class GraphEffect:
             f"Winkler score {figure} on {plural(self.units, 'held-out node')}, against the same "
             f"method fitted without edges (± one standard error)"
         )
+        severity, answer, advice = "note", "no clear effect of the graph", ""
         if self.units < FEWEST:
-            return Finding(
-                "graph", "note", f"too few nodes to tell whether the graph helps: {compared}"
-            )
-        if abs(self.change) < CLEAR * self.standard_error:
-            return Finding("graph", "note", f"no clear effect of the graph: {compared}")
-        if self.change < 0:
-            return Finding("graph", "good", f"the graph helps: {compared}")
-        return Finding(
-            "graph",
-            "warning",
-            f"the graph does not help: {compared}; are the edges right, and do neighbours have "
-            f"similar targets? encoder='mlp' fits without them",
-        )
+            answer = "too few nodes to tell whether the graph helps"
+        elif abs(self.change) >= CLEAR * self.standard_error and self.change < 0:
+            severity, answer = "good", "the graph helps"
+        elif abs(self.change) >= CLEAR * self.standard_error:
+            severity, answer = "warning", "the graph does not help"
+            advice = "; are the edges right, and do neighbours have similar targets? "
+            advice += "encoder='mlp' fits without them"
+        return Finding("graph", severity, f"{answer}: {compared}{advice}")
 
 
 def graph_effect(with_graph: Intervals, without_graph: Intervals, y: Any) -> GraphEffect:

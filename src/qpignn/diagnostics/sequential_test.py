@@ -24,7 +24,7 @@ from qpignn.diagnostics.column_test import (
     standard_ranks,
     standardised,
 )
-from qpignn.diagnostics.coverage import Mask
+from qpignn.diagnostics.grouping import Mask
 from qpignn.intervals import Floats
 
 BLOCKS = 4  # the first is used for training only, the others are scored
@@ -79,10 +79,10 @@ def classifier_test(
     Returns:
         The test on the rows that were not used for training.
     """
-    scores = []
-    for (train, test), differences in zip(_steps(blocks), statistics, strict=True):
-        columns = dense_columns(table, choose_columns(differences))
-        scores.append(_scores(columns, is_compared, train, test))
+    scores = [
+        _scores(dense_columns(table, choose_columns(differences)), is_compared, train, test)
+        for (train, test), differences in zip(_steps(blocks), statistics, strict=True)
+    ]
     return _summed(scores, is_compared, blocks)
 
 
@@ -162,12 +162,11 @@ def _scores(columns: Floats, is_compared: Mask, train: Mask, test: Mask) -> Floa
         early_stopping=False,
         random_state=0,
     )
-    scores = rankdata(_density_difference(ranks.T[train], labels, ranks.T[test]))
+    scores: Floats = rankdata(_density_difference(ranks.T[train], labels, ranks.T[test]))
     for model, inputs in ((linear, squares.T), (trees, ranks.T)):
         model.fit(inputs[train], labels)
         scores += rankdata(model.decision_function(inputs[test]))
-    summed: Floats = scores
-    return summed
+    return scores
 
 
 def _density_difference(train: Singles, labels: Mask, test: Singles) -> Floats:

@@ -19,7 +19,7 @@ import torch
 from qpignn.data.graph import labelled, node_ids
 from qpignn.data.matrix import is_sparse, to_scipy
 from qpignn.data.structure import Integers, adjacency, communities, degrees
-from qpignn.diagnostics.coverage import Mask
+from qpignn.diagnostics.grouping import Mask
 from qpignn.diagnostics.sequential_test import COLUMNS, Smoother
 from qpignn.diagnostics.two_sample import FEWEST, Shift, compare_rows
 from qpignn.errors import ArrayError, GraphError
@@ -64,11 +64,8 @@ def label_shift(data: Data, seed: int = 0, *, community: Integers | None = None)
     columns += _feature_counts(data, both) if sparse else _neighbour_columns(data, both)
     columns += _place_columns(data, both, label)
     names, table = _table(data, both, sparse, columns)
-    first = len(nodes[0])
-    smooth = _smoother(data, both)
-    shift = compare_rows(
-        table[:first], table[first:], names, rng, paired=_paired(data, sparse), smooth=smooth
-    )
+    first, smooth, paired = len(nodes[0]), _smoother(data, both), _paired(data, sparse)
+    shift = compare_rows(table[:first], table[first:], names, rng, paired=paired, smooth=smooth)
     counts = int(is_labelled.sum()), int((~is_labelled).sum())
     return shift and replace(shift, reference=counts[0], compared=counts[1])
 
@@ -189,19 +186,13 @@ def _half_degrees(data: Data, rng: np.random.Generator) -> Integers:
     coin = rng.random(data.x.shape[0]) < 0.5
     source, target = data.edge_index.numpy()
     here = (coin[source] ^ coin[target]) == (target > source)
-    counts: Integers = np.bincount(target[here], minlength=len(coin))
-    return counts
+    return np.bincount(target[here], minlength=len(coin))
 
 
 def _neighbour_columns(data: Data, nodes: Integers) -> Columns:
+    """Return the mean features of the neighbours; without neighbours, the mean over the others."""
     if data.x.shape[1] > COLUMNS:
         return []
-    names = (f"neighbours' mean of {name}" for name in _feature_names(data))
-    return list(zip(names, _neighbour_means(data, nodes).T, strict=True))
-
-
-def _neighbour_means(data: Data, nodes: Integers) -> Floats:
-    """Return the mean features of the neighbours; without neighbours, the mean over the others."""
     import scipy.sparse as sp
 
     place = np.full(data.x.shape[0], -1)
@@ -215,7 +206,8 @@ def _neighbour_means(data: Data, nodes: Integers) -> Floats:
     means: Floats = (links @ _dense_rows(data, used)) / np.maximum(count, 1)
     alone = count[:, 0] == 0
     means[alone] = means[~alone].mean(axis=0) if not alone.all() else 0.0
-    return means
+    names = (f"neighbours' mean of {name}" for name in _feature_names(data))
+    return list(zip(names, means.T, strict=True))
 
 
 def _place_columns(data: Data, nodes: Integers, community: Integers) -> Columns:

@@ -24,7 +24,8 @@ from qpignn.diagnostics.column_test import (
     dense_columns,
     standard_ranks,
 )
-from qpignn.diagnostics.coverage import Mask, RenamedFields
+from qpignn.diagnostics.coverage import RenamedFields
+from qpignn.diagnostics.grouping import Mask
 from qpignn.diagnostics.sequential_test import (
     Smoother,
     classifier_test,
@@ -162,10 +163,8 @@ def _with_products(table: Any, names: Sequence[str], paired: int) -> tuple[Any, 
         return table, list(names)
     ranks = standard_ranks(dense_columns(table, slice(paired)))
     products = np.stack([ranks[i] * ranks[j] for i, j in pairs], axis=1)  # (rows, pairs)
-    return np.column_stack([table, products]), [
-        *names,
-        *(f"{names[i]} × {names[j]}" for i, j in pairs),
-    ]
+    named = [f"{names[i]} × {names[j]}" for i, j in pairs]
+    return np.column_stack([table, products]), [*names, *named]
 
 
 def _differing(

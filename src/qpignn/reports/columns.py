@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 BYTES = 6_000_000  # size limit of all columns, as JSON
 MOST = 200  # columns, at most
-DIGITS = 9
+DIGITS = 9  # significant digits; 7 for single precision
 LONGEST = 300  # characters of a text, at most
 EXACT = 2**53  # larger integers are shown as text, because JavaScript would round them
 
@@ -80,16 +80,12 @@ def _source(
     if columns is None:
         yield from _features(data)
         return
-    if isinstance(columns, pd.DataFrame):
-        if len(columns) != nodes:
-            raise ArrayError(
-                f"columns: expected a table with one row per node ({nodes:,}), got "
-                f"{len(columns):,} rows; give the node table in the order of the graph's nodes"
-            )
-        for i, name in enumerate(columns.columns):
-            yield str(name), columns.iloc[:, i]
-        return
-    if not isinstance(columns, Mapping):
+    if isinstance(columns, pd.DataFrame) and len(columns) != nodes:
+        raise ArrayError(
+            f"columns: expected a table with one row per node ({nodes:,}), got "
+            f"{len(columns):,} rows; give the node table in the order of the graph's nodes"
+        )
+    if not isinstance(columns, pd.DataFrame | Mapping):
         raise SettingError(
             f"columns: expected a pandas table or a mapping from names to values, got "
             f"{brief(columns)}"
@@ -143,19 +139,14 @@ def _is_number(column: pd.Series[Any]) -> bool:
 def _content(column: pd.Series[Any]) -> dict[str, Any]:
     if _is_number(column):
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
-        whole = bool(pd.api.types.is_integer_dtype(column))
-        if not whole:
-            return {"kind": "number", "values": rounded(numbers, _digits(column))}
+        if not pd.api.types.is_integer_dtype(column):
+            digits = 7 if column.dtype == np.float32 else DIGITS
+            return {"kind": "number", "values": rounded(numbers, digits)}
         if np.nanmax(np.abs(numbers), initial=0) <= EXACT:
             integers = [None if pd.isna(value) else int(value) for value in column]
             return {"kind": "number", "values": integers}
     codes, categories = pd.factorize(_texts(column))
     return {"kind": "text", "categories": [str(one) for one in categories], "codes": codes.tolist()}
-
-
-def _digits(column: pd.Series[Any]) -> int:
-    """Return the number of significant digits of the column's type."""
-    return 7 if column.dtype == np.float32 else DIGITS
 
 
 def _texts(column: pd.Series[Any]) -> npt.NDArray[np.object_]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 from qpignn.io.csv_output import to_csv
@@ -25,25 +24,19 @@ def comparison_table(rows: list[dict[str, Any]], protocol: str) -> Table:
         rows: results, one per data set, method, level and seed.
         protocol: under which they were made.
     """
-    lines = over_seeds(rows).to_dict("records")
-    reached = [line for line in lines if round(line["picp_mean"], 2) >= line["confidence_level"]]
-    narrowest: dict[Any, float] = {}
-    for line in reached:
-        place = line["dataset"], line["confidence_level"]
-        narrowest[place] = min(narrowest.get(place, math.inf), line["mpiw_mean"])
+    table = over_seeds(rows)
+    reached = table["picp_mean"].map(lambda mean: round(mean, 2)) >= table["confidence_level"]
+    widths = table["mpiw_mean"].where(reached)
+    narrowest = widths.groupby([table["dataset"], table["confidence_level"]]).transform("min")
+    lines = table.assign(picp=reached, mpiw=widths == narrowest).to_dict("records")
 
     def figure(line: dict[Any, Any], metric: str) -> tuple[Shown, ...]:
-        mean, spread = (float(line[f"{metric}_{kind}"]) for kind in ("mean", "std"))
-        place = line["dataset"], line["confidence_level"]
-        return (
-            Shown(
-                metric,
-                None if math.isnan(mean) else mean,
-                None if math.isnan(spread) else spread,
-                strong=metric == "picp" and line in reached,
-                best=metric == "mpiw" and line in reached and mean == narrowest[place],
-            ),
+        mean, spread = (
+            None if math.isnan(line[f"{metric}_{kind}"]) else float(line[f"{metric}_{kind}"])
+            for kind in ("mean", "std")
         )
+        strong, best = (metric == name and bool(line[name]) for name in ("picp", "mpiw"))
+        return (Shown(metric, mean, spread, strong=strong, best=best),)
 
     shown: tuple[tuple[str | tuple[Shown, ...], ...], ...] = tuple(
         (
@@ -69,10 +62,5 @@ def comparison_csv(rows: list[dict[str, Any]]) -> str:
     return to_csv(over_seeds(rows)).decode()
 
 
-WRITERS: dict[str, Callable[[Table], str]] = {
-    ".md": to_markdown,
-    ".tex": to_latex,
-    ".json": to_json,
-}
+WRITERS = {".md": to_markdown, ".tex": to_latex, ".json": to_json}
 """How a table is written, by the ending of its file; ``.csv`` takes the rows themselves."""
-ENDINGS = (*WRITERS, ".csv")

@@ -131,9 +131,8 @@ def ranks(table: pd.DataFrame) -> Figure:
     left.set_yticks(order, table["method"])
     left.set_xlabel("mean place by Winkler score (1 is best)")
     right.set_xlabel("Winkler score over the best (geometric mean)")
-    left.axvline(1, color="gray", linewidth=0.8, dashes=(1, 3))
-    right.axvline(1, color="gray", linewidth=0.8, dashes=(1, 3))
     for panel in (left, right):
+        panel.axvline(1, color="gray", linewidth=0.8, dashes=(1, 3))
         panel.grid(axis="y", color="gray", alpha=0.2)
         bare(panel)
     return figure

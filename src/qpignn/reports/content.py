@@ -15,9 +15,9 @@ import pandas as pd
 
 from qpignn import __version__
 from qpignn.data.structure import GraphSummary, summarize_graph
-from qpignn.diagnostics.coverage import Group
 from qpignn.diagnostics.diagnosis import Diagnosis
-from qpignn.io.files import check_path, write_atomically
+from qpignn.diagnostics.wording import WORDINGS
+from qpignn.io.files import check_path, json_safe, write_atomically
 from qpignn.methods.base import IntervalMethod
 from qpignn.reports.columns import column_content
 from qpignn.reports.headline import key_numbers, sentences, verdict
@@ -26,7 +26,6 @@ from qpignn.reports.markup import rounded
 from qpignn.reports.page import render_page
 from qpignn.reports.results import Results, examine
 from qpignn.reports.rows import band_content, listed_nodes, nodes_content
-from qpignn.reports.wording import WORDINGS
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -112,8 +111,13 @@ def page_content(
     place[shown] = np.arange(len(shown))
     counts = summarize_graph(data)
     edges = f"{counts.edges:,} {'directed ' * counts.directed}edges"
+    settings = {name: str(value) for name, value in model.fitted_.settings.items()}
+    versions = {"qpignn": __version__, "Python": platform.python_version()}
+    versions |= {name: version(name) for name in PACKAGES}
+    many = WORDINGS[diagnosis.side].many.capitalize()
+    kind = "Prediction intervals" if diagnosis.side == "both" else many
     return {
-        "title": title or f"{_kind(diagnosis.side)} for {target}",
+        "title": title or f"{kind} for {target}",
         "subtitle": f"{counts.nodes:,} nodes, {edges}, {counts.labelled:,} labelled",
         "made": f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC",
         "version": __version__,
@@ -137,8 +141,8 @@ def page_content(
         "graph": graph_drawing(data, place),
         "nodes": nodes_content(data, results.intervals, shown),
         "columns": column_content(data, columns, shown),
-        "settings": _settings(model),
-        "versions": _versions(),
+        "settings": [["method", type(model).__name__], *map(list, sorted(settings.items()))],
+        "versions": [*map(list, versions.items())],
         "read": _read(data, counts),
     }
 
@@ -156,7 +160,7 @@ def _groupings(diagnosis: Diagnosis) -> list[dict[str, Any]]:
                     "coverage": group.coverage.share,
                     "low": group.coverage.low,
                     "high": group.coverage.high,
-                    "size": _size(group),
+                    "size": group.width if group.bound is None else json_safe(group.bound),
                     "flagged": group.below,
                 }
                 for group in division.groups
@@ -166,21 +170,10 @@ def _groupings(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     ]
 
 
-def _size(group: Group) -> float | None:
-    """Return a group's mean width or mean bound; None if a node of it has no bound."""
-    if group.bound is None:
-        return group.width
-    return group.bound if np.isfinite(group.bound) else None
-
-
 def _misses(diagnosis: Diagnosis) -> dict[str, int] | None:
     if diagnosis.coverage is None or diagnosis.side != "both":
         return None
     return {"below": diagnosis.below, "above": diagnosis.above, "nodes": diagnosis.coverage.nodes}
-
-
-def _kind(side: str) -> str:
-    return "Prediction intervals" if side == "both" else WORDINGS[side].many.capitalize()
 
 
 def _training(model: IntervalMethod, side: str) -> dict[str, Any] | None:
@@ -199,21 +192,10 @@ def _training(model: IntervalMethod, side: str) -> dict[str, Any] | None:
     return {**curves, "held_out": scores, "level": aim, **end}
 
 
-def _settings(model: IntervalMethod) -> list[list[str]]:
-    settings = model.fitted_.settings
-    return [["method", type(model).__name__], *([k, str(settings[k])] for k in sorted(settings))]
-
-
-def _versions() -> list[list[str]]:
-    packages = [[name, version(name)] for name in PACKAGES]
-    return [["qpignn", __version__], ["Python", platform.python_version()], *packages]
-
-
 def _read(data: Data, counts: GraphSummary) -> list[list[str]]:
-    facts = asdict(counts)
     shown = [
-        [name, "yes" if value is True else "no" if value is False else f"{value:,}"]
-        for name, value in facts.items()
+        [name, ("no", "yes")[value] if isinstance(value, bool) else f"{value:,}"]
+        for name, value in asdict(counts).items()
     ]
     names = data.get("feature_names") or []
     return [*shown, ["feature columns", ", ".join(names[:30]) + (" …" if len(names) > 30 else "")]]

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
+from qpignn.diagnostics.wording import WORDINGS
 from qpignn.reports.columns import left_out_note
-from qpignn.reports.markup import escaped, format_number, sentence
-from qpignn.reports.wording import WORDINGS
+from qpignn.reports.markup import escaped, format_number, options, sentence
 
 COLOURS = {
     "width": "width of the interval",
     "prediction": "prediction",
     "error": "error: true value − prediction",
 }
+THRESHOLDS = {
+    "both": {"above": "surely above", "below": "surely below", "either": "may be either"},
+    "upper": {"below": "surely below", "either": "may be above"},
+    "lower": {"above": "surely above", "either": "may be below"},
+}
+"""What a threshold decides; one-sided bounds decide one side only."""
+ROLES = ("given", "held out", "unlabelled", "not used")
+ZOOMS = (("in", "Zoom in", "+"), ("out", "Zoom out", "−"), ("fit", "Show the whole graph", "Fit"))
 PAGES = {"first": "First", "back": "Previous", "on": "Next", "last": "Last"}
 
 
@@ -23,9 +31,8 @@ def explorer(content: dict[str, Any]) -> str:
         content: see :func:`qpignn.reports.page.render_page`.
     """
     nodes = content["nodes"]
-    part = f"{nodes['shown']:,} of {nodes['of']:,} nodes are listed" * (
-        nodes["shown"] < nodes["of"]
-    )
+    few, of = nodes["shown"], nodes["of"]
+    part = f"{few:,} of {of:,} nodes are listed" * (few < of)
     listed = ": ".join(note for note in (part, nodes["note"]) if note)
     notes = (listed, left_out_note(content["columns"]["left_out"]))
     shown = "".join(f'<p class="lead">{sentence(note)}</p>' for note in notes if note)
@@ -39,14 +46,13 @@ def explorer(content: dict[str, Any]) -> str:
 
 def _filter(content: dict[str, Any]) -> str:
     """Return the controls that filter nodes in both the graph and the table."""
-    roles = ("given", "held out", "unlabelled", "not used")
-    options = "".join(f'<option value="{i}">{role}</option>' for i, role in enumerate(roles))
     choices = "".join(
         f'<label class="choice"><input type="radio" name="threshold" value="{value}"'
         f"{' checked' * (value == 'all')}> <span>{label}</span> "
         f'<output class="number" data-count="{value}"></output></label>'
-        for value, label in _threshold_choices(content["side"])
+        for value, label in {"all": "all nodes", **THRESHOLDS[content["side"]]}.items()
     )
+    roles = options({"": "all roles", **dict(enumerate(ROLES))})
     wording, level = WORDINGS[content["side"]], content["level"]
     shares = [format_number(round(100 * share, 9)) for share in (level, 1 - level)]
     return (
@@ -55,7 +61,7 @@ def _filter(content: dict[str, Any]) -> str:
         '<input type="search" id="search" placeholder="Search by node id" autocomplete="off" '
         f'spellcheck="false">{_search_scope(content["columns"]["list"])}'
         '<label for="role" class="unseen">Role of the nodes</label>'
-        f'<select id="role"><option value="">all roles</option>{options}</select>'
+        f'<select id="role">{roles}</select>'
         f'<label for="threshold" class="long">Threshold for {escaped(content["target"])}</label>'
         '<input type="number" id="threshold" step="any" placeholder="a number" '
         'autocomplete="off"></div>'
@@ -71,21 +77,9 @@ def _search_scope(columns: list[dict[str, Any]]) -> str:
     """Return the choice between ids and text; empty without text columns."""
     if not any(column["kind"] == "text" for column in columns):
         return ""
-    return (
-        '<label for="where" class="unseen">Where to search</label><select id="where">'
-        '<option value="id">in ids</option><option value="text">in ids and text</option></select>'
-    )
-
-
-def _threshold_choices(side: str) -> list[tuple[str, str]]:
-    """Return the choices that a threshold allows; one-sided intervals decide one side only."""
-    every = ("all", "all nodes")
-    above, below = ("above", "surely above"), ("below", "surely below")
-    if side == "upper":
-        return [every, below, ("either", "may be above")]
-    if side == "lower":
-        return [every, above, ("either", "may be below")]
-    return [every, above, below, ("either", "may be either")]
+    choices = options({"id": "in ids", "text": "in ids and text"})
+    label = '<label for="where" class="unseen">Where to search</label>'
+    return f'{label}<select id="where">{choices}</select>'
 
 
 def _graph(content: dict[str, Any]) -> str:
@@ -101,11 +95,7 @@ def _graph(content: dict[str, Any]) -> str:
     buttons = "".join(
         f'<button type="button" class="button" data-zoom="{way}" aria-label="{label}">{sign}'
         "</button>"
-        for way, label, sign in (
-            ("in", "Zoom in", "+"),
-            ("out", "Zoom out", "−"),
-            ("fit", "Show the whole graph", "Fit"),
-        )
+        for way, label, sign in ZOOMS
     )
     unused = "" if 1 in content["nodes"]["role"] else " hidden"
     label = f"The {'map' if graph['axes'] else 'graph'}: {shown}"
@@ -126,8 +116,7 @@ def _graph(content: dict[str, Any]) -> str:
 def _colours(side: str) -> str:
     """Return the choice of the quantity that colours show."""
     titles = COLOURS if side == "both" else {**COLOURS, "width": f"distance to the {side} bound"}
-    options = "".join(f'<option value="{name}">{title}</option>' for name, title in titles.items())
-    return f'<label for="colour">Colour by</label> <select id="colour">{options}</select>'
+    return f'<label for="colour">Colour by</label> <select id="colour">{options(titles)}</select>'
 
 
 def _table() -> str:

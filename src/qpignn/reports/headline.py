@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from qpignn.data.graph import labelled, test_nodes
-from qpignn.diagnostics.coverage import percent
+from qpignn.data.graph import labelled
+from qpignn.diagnostics.coverage import Coverage, percent
 from qpignn.diagnostics.diagnosis import Diagnosis
 from qpignn.diagnostics.findings import VAGUE
+from qpignn.diagnostics.wording import WORDINGS
 from qpignn.reports.markup import format_number
 from qpignn.reports.results import Results
-from qpignn.reports.wording import WORDINGS
 
 
 def sentences(results: Results, target: str) -> list[str]:
@@ -68,53 +68,43 @@ def key_numbers(results: Results) -> list[dict[str, str]]:
     Args:
         results: results of the model.
     """
-    figures = results.figures
-    tiles = []
-    if results.diagnosis.coverage is not None and figures is not None:
-        note = (
-            f"of the prediction (MAE), in the target's unit; RMSE {format_number(figures['rmse'])}"
-        )
-        error = _tile("Mean error", format_number(figures["mae"]), note)
-        size_tiles = _interval_tiles if results.intervals.side == "both" else _bound_tiles
-        tiles = [*size_tiles(results, figures), error]
-    n_labelled = int(labelled(results.data).sum())
-    unlabelled = len(results.intervals) - n_labelled
+    coverage, figures, tiles = results.diagnosis.coverage, results.figures, []
+    if coverage is not None and figures is not None:
+        rmse = format_number(figures["rmse"])
+        note = f"of the prediction (MAE), in the target's unit; RMSE {rmse}"
+        tiles = _size_tiles(results.diagnosis, coverage, figures)
+        tiles.append(("Mean error", format_number(figures["mae"]), note))
+    unlabelled = int((~labelled(results.data)).sum())
     if unlabelled:
-        return [*tiles, _tile("To predict", f"{unlabelled:,}", "nodes without a known value")]
-    return [*tiles, _tile("Nodes", f"{n_labelled:,}", "all with a known value")]
+        tiles.append(("To predict", f"{unlabelled:,}", "nodes without a known value"))
+    else:
+        tiles.append(("Nodes", f"{len(results.intervals):,}", "all with a known value"))
+    return [dict(zip(("label", "value", "note"), tile, strict=True)) for tile in tiles]
 
 
-def _interval_tiles(results: Results, figures: dict[str, float | None]) -> list[dict[str, str]]:
-    diagnosis, held_out = results.diagnosis, int(test_nodes(results.data).sum())
-    assert diagnosis.coverage is not None
-    missed = f"; {diagnosis.below + diagnosis.above:,} of {held_out:,} missed"
-    margin = f"± {percent(diagnosis.coverage.margin, 1)}"
-    note = f"{margin}; nominal {percent(diagnosis.confidence_level)}{missed}"
-    tiles = [_tile("Coverage", percent(diagnosis.coverage.share, 1), note)]
-    width, share = figures["mpiw_raw"], figures["mpiw"]
-    if width is not None and share is not None and np.isfinite(width):
-        range_note = f"{percent(share, 1)} of the range of the given targets"
-        tiles.append(_tile("Mean width", format_number(width), range_note))
-    return tiles
-
-
-def _bound_tiles(results: Results, figures: dict[str, float | None]) -> list[dict[str, str]]:
-    diagnosis, held_out = results.diagnosis, int(test_nodes(results.data).sum())
-    assert diagnosis.coverage is not None
-    wording, level = WORDINGS[results.intervals.side], diagnosis.confidence_level
-    margin = f"± {percent(diagnosis.coverage.margin, 1)}"
-    missed = f"{diagnosis.below + diagnosis.above:,} of {held_out:,} {wording.all_missed}"
-    note = f"{margin}; nominal {percent(round(1 - level, 9))}; {missed}"
-    tiles = [_tile("Miss rate", percent(1 - diagnosis.coverage.share, 1), note)]
+def _size_tiles(
+    diagnosis: Diagnosis, coverage: Coverage, figures: dict[str, float | None]
+) -> list[tuple[str, str, str]]:
+    """Return coverage and width of intervals, or miss rate, mean and loss of bounds."""
+    side, level, wording = diagnosis.side, coverage.level, WORDINGS[diagnosis.side]
+    margin = f"± {percent(coverage.margin, 1)}; nominal"
+    missed = f"{diagnosis.below + diagnosis.above:,} of {coverage.nodes:,}"
+    if side == "both":
+        note = f"{margin} {percent(level)}; {missed} missed"
+        tiles = [("Coverage", percent(coverage.share, 1), note)]
+        width, share = figures["mpiw_raw"], figures["mpiw"]
+        if width is not None and share is not None and np.isfinite(width):
+            note = f"{percent(share, 1)} of the range of the given targets"
+            tiles.append(("Mean width", format_number(width), note))
+        return tiles
+    rest = round(1 - level, 9)
+    note = f"{margin} {percent(rest)}; {missed} {wording.all_missed}"
+    tiles = [("Miss rate", percent(1 - coverage.share, 1), note)]
     if figures["mean_bound"] is not None:
         note = "of held-out nodes, in the target's unit"
-        tiles.append(_tile(f"Mean {wording.one}", format_number(figures["mean_bound"]), note))
+        tiles.append((f"Mean {wording.one}", format_number(figures["mean_bound"]), note))
     if figures["pinball"] is not None:
-        tau = level if results.intervals.side == "upper" else round(1 - level, 9)
-        note = f"of the bound as the {percent(tau)} quantile; smaller is better"
-        tiles.append(_tile("Pinball loss", format_number(figures["pinball"]), note))
+        tau = percent(level if side == "upper" else rest)
+        note = f"of the bound as the {tau} quantile; smaller is better"
+        tiles.append(("Pinball loss", format_number(figures["pinball"]), note))
     return tiles
-
-
-def _tile(label: str, value: str, note: str) -> dict[str, str]:
-    return {"label": label, "value": value, "note": note}

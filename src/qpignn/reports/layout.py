@@ -54,13 +54,11 @@ def graph_drawing(data: Data, place: npt.NDArray[np.int64]) -> dict[str, Any]:
     rng = numpy_rng(0, "report graph")
     listed = np.flatnonzero(place >= 0)
     drawn = listed if len(listed) <= DRAWN_NODES else rng.choice(listed, DRAWN_NODES, False)
-    inside = links[drawn][:, drawn]
-    source, target = inside.nonzero()
+    source, target = links[drawn][:, drawn].nonzero()
     once = np.flatnonzero(source < target)
     kept = once if len(once) <= DRAWN_EDGES else rng.choice(once, DRAWN_EDGES, replace=False)
-    corner = places[drawn].min(axis=0)
+    corner, sides = places[drawn].min(axis=0), np.ptp(places[drawn], axis=0)
     spots = places[drawn] - corner
-    sides = np.ptp(places[drawn], axis=0)
     width, height = (float(side or sides.max() or 1.0) for side in sides)
     note = "connected nodes are drawn close together"
     if mapped is not None:
@@ -97,26 +95,21 @@ def lay_out(links: Any, seed: int = 0) -> Places:
     inside = links[order][:, order]
     parts, boxes = [], []
     for start, end in pairwise(ends):
+        component = inside[start:end, start:end]
+        box = _pivot_mds(component, rng)
+        box = _spread(component, box) if len(box) <= SPRING_NODES else box
+        box -= box.min(axis=0)  # to the origin, with √nodes as the longer side
         parts.append(order[start:end])
-        boxes.append(_in_box(_component(inside[start:end, start:end], rng), end - start))
-    if ends[-1] < len(order):
+        boxes.append(box / (np.ptp(box, axis=0).max() or 1.0) * np.sqrt(len(box)))
+    rest = len(order) - ends[-1]
+    if rest:  # on a square grid
         parts.append(order[ends[-1] :])
-        boxes.append(_grid(len(parts[-1])))
+        width = math.isqrt(rest - 1) + 1
+        boxes.append(np.column_stack(np.divmod(np.arange(rest), width)).astype(np.float64))
     places: Places = np.empty((links.shape[0], 2))
     for nodes, box, corner in zip(parts, boxes, _corners(boxes), strict=True):
         places[nodes] = box + corner
     return places
-
-
-def _grid(nodes: int) -> Places:
-    """Return positions on a square grid, for nodes without neighbours."""
-    width = math.isqrt(nodes - 1) + 1
-    return np.column_stack(np.divmod(np.arange(nodes), width)).astype(np.float64)
-
-
-def _component(links: Any, rng: np.random.Generator) -> Places:
-    places = _pivot_mds(links, rng)
-    return _spread(links, places) if len(places) <= SPRING_NODES else places
 
 
 def _pivot_mds(links: Any, rng: np.random.Generator) -> Places:
@@ -142,8 +135,7 @@ def _pivot_mds(links: Any, rng: np.random.Generator) -> Places:
         places = np.column_stack([places, np.zeros(nodes)])
     spread = np.ptp(places, axis=0).max() or 1.0
     jitter = rng.normal(scale=0.3 / np.sqrt(nodes), size=places.shape)
-    jittered: Places = places / spread + 0.1 * jitter  # nodes with equal neighbours coincide
-    return jittered
+    return places / spread + 0.1 * jitter  # nodes with equal neighbours coincide
 
 
 def _steps(links: Any, start: int) -> npt.NDArray[np.float64]:
@@ -185,13 +177,6 @@ def _spread(links: Any, places: Places) -> Places:
         size = np.maximum(np.linalg.norm(move, axis=1, keepdims=True), 1e-12)
         places += move / size * np.minimum(size, largest_step)
     return places
-
-
-def _in_box(places: Places, nodes: int) -> Places:
-    """Move to the origin and scale the longer side to √nodes."""
-    places = places - places.min(axis=0)
-    scaled: Places = places / (np.ptp(places, axis=0).max() or 1.0) * np.sqrt(nodes)
-    return scaled
 
 
 def _corners(boxes: list[Places]) -> list[Places]:

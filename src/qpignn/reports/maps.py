@@ -70,7 +70,9 @@ def map_of(data: Data) -> Map | None:
     pos: Floats = stored.double().numpy()
     if not np.isfinite(pos).all():
         return None
-    names = _names(data.get("pos_names"))
+    stored = data.get("pos_names")
+    given = [str(name) for name in stored] if isinstance(stored, list | tuple) else []
+    names = (given[0], given[1]) if len(given) == 2 else ("x", "y")
     low, high = pos.min(axis=0), pos.max(axis=0)
     in_range = low[0] >= -360 and high[0] <= 360 and low[1] >= -90 and high[1] <= 90
     if (names[0].lower(), names[1].lower()) not in COORDINATES or not in_range:
@@ -79,11 +81,6 @@ def map_of(data: Data) -> Map | None:
     stretch = max(float(np.cos(np.radians(latitude))), SMALLEST_COSINE)
     places = np.column_stack([_unwrapped(pos[:, 0]) * stretch, pos[:, 1]])
     return Map(places, names, degrees=True, stretch=stretch, latitude=latitude)
-
-
-def _names(stored: Any) -> tuple[str, str]:
-    names = [str(name) for name in stored] if isinstance(stored, list | tuple) else []
-    return (names[0], names[1]) if len(names) == 2 else ("x", "y")
 
 
 def _unwrapped(longitude: Floats) -> Floats:

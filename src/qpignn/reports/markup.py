@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-SEVERITY_NAMES = {"good": "Good", "note": "Note", "warning": "Warning"}
 ICONS = {
     "good": '<circle cx="10" cy="10" r="9"/><path d="M5.8 10.4l2.8 2.8 5.6-6"/>',
     "note": '<circle cx="10" cy="10" r="9"/><path d="M10 9.2v5M10 5.6v.8"/>',
@@ -121,6 +120,15 @@ def icon(severity: str) -> str:
         f'<svg class="icon {severity}" viewBox="0 0 20 20" width="20" height="20" '
         f'aria-hidden="true" focusable="false">{ICONS[severity]}</svg>'
     )
+
+
+def options(labels: Mapping[Any, str]) -> str:
+    """Return the options of a choice.
+
+    Args:
+        labels: label of each value, as plain text.
+    """
+    return "".join(f'<option value="{v}">{escaped(text)}</option>' for v, text in labels.items())
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], name: str, kind: str = "") -> str:

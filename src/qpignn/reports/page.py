@@ -12,11 +12,12 @@ import base64
 import hashlib
 import json
 from importlib.resources import files
+from itertools import groupby
 from string import Template
 from typing import Any
 
 from qpignn.io.files import json_safe
-from qpignn.reports.markup import SEVERITY_NAMES, Section, escaped, icon, sentence
+from qpignn.reports.markup import Section, escaped, icon, sentence
 from qpignn.reports.sections import sections
 
 SCRIPTS = ("base", "charts", "filter", "colours", "map", "graph", "card", "table", "start")
@@ -36,13 +37,14 @@ def render_page(content: dict[str, Any]) -> str:
     """
     style, script = _asset("page.css"), _script()
     parts = sections(content)
+    links = (f'<li><a href="#{part.anchor}">{escaped(part.title)}</a></li>' for part in parts)
     return Template(_asset("page.html")).substitute(
         policy=_policy(style, script),
         title=escaped(content["title"]),
         style=style,
         script=script,
         header=_header(content),
-        contents=_contents(parts),
+        contents=f"<ol>{''.join(links)}</ol>",
         sections="\n".join(_arrange(parts)),
         footer=f"<p>Made {escaped(content['made'])} with qpignn {escaped(content['version'])}.</p>",
         content=_embedded(content),
@@ -83,22 +85,11 @@ def _embedded(content: dict[str, Any]) -> str:
 
 def _arrange(parts: list[Section]) -> list[str]:
     """Place the small sections, calibration and errors, side by side."""
-    small = [part.html for part in parts if part.anchor in ("calibration", "errors")]
-    pair = f'<div class="pair">{"".join(small)}</div>'
     arranged = []
-    for part in parts:
-        if part.html in small:
-            arranged += [pair] if part.html == small[0] else []
-        else:
-            arranged.append(part.html)
+    for small, run in groupby(parts, lambda part: part.anchor in ("calibration", "errors")):
+        pages = [part.html for part in run]
+        arranged += [f'<div class="pair">{"".join(pages)}</div>'] if small else pages
     return arranged
-
-
-def _contents(parts: list[Section]) -> str:
-    items = "".join(
-        f'<li><a href="#{part.anchor}">{escaped(part.title)}</a></li>' for part in parts
-    )
-    return f"<ol>{items}</ol>"
 
 
 def _header(content: dict[str, Any]) -> str:
@@ -115,7 +106,5 @@ def _header(content: dict[str, Any]) -> str:
 
 
 def _banner(severity: str, message: str) -> str:
-    name = f"<strong>{SEVERITY_NAMES[severity]}.</strong>"
-    return (
-        f'<p class="verdict {severity}">{icon(severity)}<span>{name} {sentence(message)}</span></p>'
-    )
+    text = f"<strong>{severity.capitalize()}.</strong> {sentence(message)}"
+    return f'<p class="verdict {severity}">{icon(severity)}<span>{text}</span></p>'

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 # colour-blind safe palette (Okabe and Ito); markers and dashes distinguish lines in print
@@ -32,9 +31,7 @@ def new_figure(width: float, height: float) -> Figure:
     Args:
         width, height: size in inches.
     """
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
+    return Figure(figsize=(width, height), layout="constrained")
 
 
 def style(i: int) -> dict[str, Any]:

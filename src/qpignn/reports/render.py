@@ -11,7 +11,6 @@ from qpignn.reports.tables import NUMBERS, Shown, Table
 
 WIDE = 6  # columns; wider LaTeX tables are scaled to the page (graphicx)
 
-Place = str | tuple[Shown, ...]
 SPECIAL = {letter: f"\\{letter}" for letter in "%_&#${}"}
 SPECIAL |= {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
 SPECIAL |= {"±": r"$\pm$", "−": "$-$", "λ": r"$\lambda$", "α": r"$\alpha$", "|": "$|$"}
@@ -27,7 +26,7 @@ def to_markdown(table: Table) -> str:
         table: the table.
     """
     lines = [f"**{table.title}**", "", _bar(table.headings), _bar(["---"] * len(table.headings))]
-    lines += [_bar([_cell(place, _mark_markdown) for place in row]) for row in table.rows]
+    lines += [_bar([_cell(place, "<u>{}</u>", "**{}**") for place in row]) for row in table.rows]
     return "\n".join([*lines, *(["", table.note] if table.note else [])]) + "\n"
 
 
@@ -52,8 +51,9 @@ def to_latex(table: Table) -> str:
         " & ".join(_latex(heading) for heading in table.headings) + r" \\",
         r"\midrule",
     ]
+    marks = r"\underline{{{}}}", r"\textbf{{{}}}"
     for row in table.rows:
-        lines.append(" & ".join(_cell(place, _mark_latex, _latex) for place in row) + r" \\")
+        lines.append(" & ".join(_cell(place, *marks, _latex) for place in row) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}" + "}" * wide]
     lines += [rf"\par {_latex(table.note)}"] if table.note else []
     return "\n".join([*lines, r"\end{table}"]) + "\n"
@@ -65,30 +65,31 @@ def to_json(table: Table) -> str:
     Args:
         table: the table.
     """
-    rows = [
-        [place if isinstance(place, str) else [asdict(part) for part in place] for place in row]
-        for row in table.rows
-    ]
-    document = {"title": table.title, "headings": table.headings, "rows": rows, "note": table.note}
-    return json.dumps(json_safe(document), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    return (
+        json.dumps(json_safe(asdict(table)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    )
 
 
 FORMATS = {"md": to_markdown, "latex": to_latex, "json": to_json}
 
 
 def _cell(
-    place: Place, mark: Callable[[str, Shown], str], plain: Callable[[str], str] = str
+    place: str | tuple[Shown, ...], best: str, strong: str, plain: Callable[[str], str] = str
 ) -> str:
+    """Return text, or figures with the marks ``best`` and ``strong``: {} stands for the figure."""
     if isinstance(place, str):
         return plain(place)
-    return " / ".join(_figure(part, mark, plain) for part in place) or "–"
-
-
-def _figure(part: Shown, mark: Callable[[str, Shown], str], plain: Callable[[str], str]) -> str:
-    if part.mean is None:
-        return "–"
-    mean = mark(plain(digits(part.mean, part.metric)), part)
-    return mean if part.spread is None else mean + plain(f" ± {digits(part.spread, part.metric)}")
+    figures = []
+    for part in place:
+        figure = "–"
+        if part.mean is not None:
+            figure = plain(digits(part.mean, part.metric))
+            figure = best.format(figure) if part.best else figure
+            figure = strong.format(figure) if part.strong else figure
+            spread = "" if part.spread is None else f" ± {digits(part.spread, part.metric)}"
+            figure += plain(spread)
+        figures.append(figure)
+    return " / ".join(figures) or "–"
 
 
 def digits(value: float, metric: str = "") -> str:
@@ -98,23 +99,9 @@ def digits(value: float, metric: str = "") -> str:
         value: the number.
         metric: its metric; names in ``NUMBERS`` are counts.
     """
-    if metric in NUMBERS or abs(value) >= 1000:
-        text = f"{value:,.0f}"
-    elif abs(value) >= 10:
-        text = f"{value:.1f}"
-    else:
-        text = f"{value:.3f}"
+    whole = metric in NUMBERS or abs(value) >= 1000
+    text = f"{value:,.0f}" if whole else f"{value:.{1 if abs(value) >= 10 else 3}f}"
     return text.replace("-", "−")
-
-
-def _mark_markdown(text: str, part: Shown) -> str:
-    text = f"<u>{text}</u>" if part.best else text
-    return f"**{text}**" if part.strong else text
-
-
-def _mark_latex(text: str, part: Shown) -> str:
-    text = rf"\underline{{{text}}}" if part.best else text
-    return rf"\textbf{{{text}}}" if part.strong else text
 
 
 def _latex(text: str) -> str:

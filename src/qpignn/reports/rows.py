@@ -30,11 +30,9 @@ def listed_nodes(data: Data) -> npt.NDArray[np.int64]:
     nodes = data.x.shape[0]
     if nodes <= TABLE_NODES:
         return np.arange(nodes)
-    roles = _roles(data)
     order = numpy_rng(0, "report rows").permutation(nodes)
-    priority = np.array([2, 1, 0, 3])[roles[order]]
-    chosen = order[np.argsort(priority, kind="stable")][:TABLE_NODES]
-    return np.sort(chosen)
+    priority = np.array([2, 1, 0, 3])[_roles(data)[order]]
+    return np.sort(order[np.argsort(priority, kind="stable")][:TABLE_NODES])
 
 
 def _roles(data: Data) -> npt.NDArray[np.int64]:
@@ -54,15 +52,13 @@ def nodes_content(data: Data, intervals: Intervals, shown: npt.NDArray[np.int64]
     """
     of = len(intervals)
     y = data.y.double().numpy() if data.get("y") is not None else np.full(of, np.nan)
-    columns = {**_columns(intervals), "target": y}
-    digits = _digits(intervals)
     hits = intervals.covers(np.where(np.isnan(y), intervals.prediction, y))
     inside = np.where(np.isnan(y), 0, np.where(hits, 1, 2))
     note = "" if len(shown) == of else "unlabelled and held-out nodes first, the others at random"
     return {
         "id": [str(name) for name in node_ids(data)[shown]],
         "role": _roles(data)[shown].tolist(),
-        **{name: rounded(column[shown], digits) for name, column in columns.items()},
+        **_rounded_columns(intervals, y, shown),
         "inside": inside[shown].tolist(),
         "degree": degrees(data)[shown].tolist(),
         "shown": len(shown),
@@ -89,27 +85,28 @@ def band_content(
     y = data.y.double().numpy()
     order = test[np.argsort(intervals.prediction[test], kind="stable")]
     sample = order[np.unique(np.linspace(0, len(order) - 1, BAND_NODES).round().astype(int))]
-    columns = {"target": y, **_columns(intervals)}
-    digits = _digits(intervals)
-    inside = intervals.select(sample).covers(y[sample]).tolist()
-    drawn = {name: rounded(column[sample], digits) for name, column in columns.items()}
+    columns = _rounded_columns(intervals, y, sample)
     return {
         "node": place[sample].tolist(),
-        **drawn,
-        "inside": inside,
+        "target": columns.pop("target"),
+        **columns,
+        "inside": intervals.select(sample).covers(y[sample]).tolist(),
         "shown": len(sample),
         "of": len(test),
     }
 
 
-def _columns(intervals: Intervals) -> dict[str, Floats]:
-    """Return prediction and bounds; the bound that a one-sided result lacks is infinite."""
-    lower, upper = intervals.lower, intervals.upper
-    if intervals.side == "upper":
-        lower = np.full_like(lower, -np.inf)
-    if intervals.side == "lower":
-        upper = np.full_like(upper, np.inf)
-    return {"prediction": intervals.prediction, "lower": lower, "upper": upper}
+def _rounded_columns(
+    intervals: Intervals, y: Floats, rows: npt.NDArray[np.int64]
+) -> dict[str, list[float | None]]:
+    """Return prediction, bounds and target; the bound a one-sided result lacks is infinite."""
+    columns = {"prediction": intervals.prediction, "lower": intervals.lower}
+    columns |= {"upper": intervals.upper, "target": y}
+    if intervals.bound is not None:
+        lacking, value = ("lower", -np.inf) if intervals.side == "upper" else ("upper", np.inf)
+        columns[lacking] = np.full_like(y, value)
+    digits = _digits(intervals)
+    return {name: rounded(column[rows], digits) for name, column in columns.items()}
 
 
 def _digits(intervals: Intervals) -> int:

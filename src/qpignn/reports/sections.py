@@ -5,50 +5,57 @@ from __future__ import annotations
 from typing import Any
 
 from qpignn.diagnostics.coverage import percent
+from qpignn.diagnostics.wording import WORDINGS
+from qpignn.reports import markup
 from qpignn.reports.explorer import explorer
-from qpignn.reports.markup import (
-    SEVERITY_NAMES,
-    Section,
-    aligned,
-    chart,
-    details,
-    escaped,
-    format_number,
-    icon,
-    legend,
-    node_count,
-    percent_range,
-    percentage,
-    section,
-    sentence,
-    table,
-)
-from qpignn.reports.provenance import background, training
-from qpignn.reports.wording import WORDINGS
+
+ABOUT_FIGURES = {
+    "confidence_level": "the nominal coverage",
+    "n_test": "number of held-out nodes that the metrics are computed on",
+    "picp": "coverage: share of true values {covered}",
+    "mpiw": "mean interval width, divided by the range of the given targets",
+    "mpiw_raw": "mean interval width, in the target's unit",
+    "nmpiw": "mean interval width, divided by the range of the held-out targets",
+    "mpe": "mean distance from interval midpoint to true value, divided by the given range",
+    "sharpness": "mean squared width: very wide intervals have a large weight",
+    "winkler": "Winkler score: width plus a penalty for every miss; smaller is better",
+    "winkler_one": "Winkler score with a penalty of 1 per unit missed",
+    "cwc": "coverage width criterion: coverage and width in one number; smaller is better",
+    "mae": "mean absolute error of the prediction, in the target's unit",
+    "rmse": "root mean squared error of the prediction, in the target's unit",
+    "mean_bound": "mean of the bounds, in the target's unit",
+    "miss_rate": "share of true values beyond their bounds",
+    "pinball": "pinball loss of the bound as a quantile, in the target's unit",
+}
+STOPPED = {
+    "epochs": "Training completed all epochs.",
+    "patience": "Training stopped early because the held-out score no longer improved.",
+    "interrupted": "Training was interrupted before its end.",
+}
 
 
-def sections(content: dict[str, Any]) -> list[Section]:
+def sections(content: dict[str, Any]) -> list[markup.Section]:
     """Return the sections that are not empty, in their order.
 
     Args:
         content: see :func:`qpignn.reports.page.render_page`.
     """
     charts = (_band, _calibration, _errors, _groups, _explorer)
-    makers = (_summary, _findings, *charts, training, background)
+    makers = (_summary, _findings, *charts, _training, _background)
     return [part for make in makers if (part := make(content)) is not None]
 
 
-def _summary(content: dict[str, Any]) -> Section:
-    summary = " ".join(sentence(one) for one in content["summary"])
+def _summary(content: dict[str, Any]) -> markup.Section:
+    summary = " ".join(markup.sentence(one) for one in content["summary"])
     tiles = "".join(
-        f'<div class="tile"><dt>{escaped(tile["label"])}</dt>'
-        f'<dd class="value">{escaped(tile["value"])}</dd>'
-        f'<dd class="note">{escaped(_unbroken(tile["note"]))}</dd></div>'
+        f'<div class="tile"><dt>{markup.escaped(tile["label"])}</dt>'
+        f'<dd class="value">{markup.escaped(tile["value"])}</dd>'
+        f'<dd class="note">{markup.escaped(_unbroken(tile["note"]))}</dd></div>'
         for tile in content["key_numbers"]
     )
     numbers = f'<dl class="tiles">{tiles}</dl>' if tiles else ""
     prose = f'<div class="prose"><p>{summary}</p></div>'
-    return section("summary", "Summary", "", prose + numbers)
+    return markup.section("summary", "Summary", "", prose + numbers)
 
 
 def _unbroken(note: str) -> str:
@@ -56,23 +63,21 @@ def _unbroken(note: str) -> str:
     return note.replace(" %", "\u00a0%")
 
 
-def _findings(content: dict[str, Any]) -> Section | None:
-    findings = content["findings"]
-    if not findings:
-        return None
+def _findings(content: dict[str, Any]) -> markup.Section | None:
     items = "".join(
-        f'<li class="finding {finding["severity"]}">{icon(finding["severity"])}'
-        f'<p><strong class="word">{SEVERITY_NAMES[finding["severity"]]}.</strong> '
-        f"{sentence(finding['text'])}</p></li>"
-        for finding in findings
+        f'<li class="finding {finding["severity"]}">{markup.icon(finding["severity"])}'
+        f'<p><strong class="word">{finding["severity"].capitalize()}.</strong> '
+        f"{markup.sentence(finding['text'])}</p></li>"
+        for finding in content["findings"]
     )
-    return section("findings", "Findings", "", f'<ul class="findings">{items}</ul>')
+    body = f'<ul class="findings">{items}</ul>'
+    return markup.section("findings", "Findings", "", body) if items else None
 
 
-def _band(content: dict[str, Any]) -> Section | None:
-    band = content["band"]
+def _band(content: dict[str, Any]) -> markup.Section | None:
+    band, misses = content["band"], _misses(content)
     if not band or not band["target"]:
-        return _misses_alone(content)
+        return markup.section("band", "Misses", "", misses) if misses else None
     wording, two_sided = WORDINGS[content["side"]], content["side"] == "both"
     missed = band["inside"].count(False)
     of = f"{band['shown']:,} of {band['of']:,}" if band["shown"] < band["of"] else f"{band['of']:,}"
@@ -85,8 +90,8 @@ def _band(content: dict[str, Any]) -> Section | None:
         f"should be crosses."
     )
     label = (
-        f"{wording.many.capitalize()} of {node_count(len(band['target']))} in order of prediction "
-        f"of {content['target']}; {missed} of the true values are {wording.all_missed}."
+        f"{wording.many.capitalize()} of {markup.node_count(len(band['target']))} in order of "
+        f"prediction of {content['target']}; {missed} of the true values are {wording.all_missed}."
     )
     entries = (
         ("bar" if two_sided else content["side"], wording.one),
@@ -94,8 +99,8 @@ def _band(content: dict[str, Any]) -> Section | None:
         ("dot", f"true value, {wording.covered}"),
         ("cross", f"true value, {wording.missed} ({missed:,})"),
     )
-    body = legend(entries) + chart("band", label) + _misses(content)
-    return section("band", f"{wording.many.capitalize()} and true values", lead, body)
+    body = markup.legend(entries) + markup.chart("band", label) + misses
+    return markup.section("band", f"{wording.many.capitalize()} and true values", lead, body)
 
 
 def _misses(content: dict[str, Any]) -> str:
@@ -103,24 +108,19 @@ def _misses(content: dict[str, Any]) -> str:
     if not misses:
         return ""
     expected = (1 - content["level"]) / 2 * misses["nodes"]
-    shown = format_number(round(expected, 1) if expected < 10 else round(expected))
+    shown = markup.format_number(round(expected, 1) if expected < 10 else round(expected))
     lead = (
-        f"Of {node_count(misses['nodes'])} held out, {misses['below']:,} had a true value "
+        f"Of {markup.node_count(misses['nodes'])} held out, {misses['below']:,} had a true value "
         f"below the interval and {misses['above']:,} above it. If misses were balanced, about "
         f"{shown} would fall on each side (dashed line)."
     )
     return (
         '<div class="part"><h3>Misses below and above</h3>'
-        f'<p class="lead">{escaped(lead)}</p>{chart("misses", lead)}</div>'
+        f'<p class="lead">{markup.escaped(lead)}</p>{markup.chart("misses", lead)}</div>'
     )
 
 
-def _misses_alone(content: dict[str, Any]) -> Section | None:
-    body = _misses(content)
-    return section("band", "Misses", "", body) if body else None
-
-
-def _calibration(content: dict[str, Any]) -> Section | None:
+def _calibration(content: dict[str, Any]) -> markup.Section | None:
     levels = content["calibration"]
     if not levels:
         return None
@@ -131,18 +131,18 @@ def _calibration(content: dict[str, Any]) -> Section | None:
         "margin."
     )
     label = "Observed against nominal coverage: " + "; ".join(
-        f"{percentage(point['coverage'])} at {percent(point['level'])}" for point in levels
+        f"{markup.percentage(point['coverage'])} at {percent(point['level'])}" for point in levels
     )
     rows = [
-        (percent(point["level"]), percentage(point["coverage"]), percent_range(point))
+        (percent(point["level"]), markup.percentage(point["coverage"]), markup.percent_range(point))
         for point in levels
     ]
-    listed = table(("Nominal", "Observed", "95\u00a0% range"), rows, "Coverage by level")
-    body = chart("calibration", label + ".") + details("Values as a table", listed)
-    return section("calibration", "Nominal and observed coverage", lead, body)
+    listed = markup.table(("Nominal", "Observed", "95\u00a0% range"), rows, "Coverage by level")
+    body = markup.chart("calibration", label + ".") + markup.details("Values as a table", listed)
+    return markup.section("calibration", "Nominal and observed coverage", lead, body)
 
 
-def _errors(content: dict[str, Any]) -> Section | None:
+def _errors(content: dict[str, Any]) -> markup.Section | None:
     bins = content["errors"]
     if not bins:
         return None
@@ -151,28 +151,25 @@ def _errors(content: dict[str, Any]) -> Section | None:
         "indicate predictions with larger errors."
     )
     ends = ", ".join(
-        f"{format_number(one['error'])} at width {format_number(one['width'])}"
+        f"{markup.format_number(one['error'])} at width {markup.format_number(one['width'])}"
         for one in (bins[0], bins[-1])
     )
     label = f"Mean error of the prediction against width: {ends}."
-    columns = [aligned([group[name] for group in bins]) for name in ("width", "error")]
+    columns = [markup.aligned([group[name] for group in bins]) for name in ("width", "error")]
     rows = list(zip(*columns, (f"{group['nodes']:,}" for group in bins), strict=True))
-    listed = table(("Mean width", "Mean error", "Nodes"), rows, "Error by width")
-    body = chart("errors", label) + details("Values as a table", listed)
-    return section("errors", "Width and error", lead, body)
+    listed = markup.table(("Mean width", "Mean error", "Nodes"), rows, "Error by width")
+    body = markup.chart("errors", label) + markup.details("Values as a table", listed)
+    return markup.section("errors", "Width and error", lead, body)
 
 
-def _groups(content: dict[str, Any]) -> Section | None:
+def _groups(content: dict[str, Any]) -> markup.Section | None:
     groupings = [grouping for grouping in content["groupings"] if grouping["groups"]]
     if not groupings:
         return None
-    options = "".join(
-        f'<option value="{i}">{escaped(grouping["title"])}</option>'
-        for i, grouping in enumerate(groupings)
-    )
+    titles = {i: grouping["title"] for i, grouping in enumerate(groupings)}
     choice = (
         '<p class="controls js-only"><label for="grouping">Group nodes by</label> '
-        f'<select id="grouping">{options}</select></p>'
+        f'<select id="grouping">{markup.options(titles)}</select></p>'
     )
     blocks = "".join(_grouping(content, i, grouping) for i, grouping in enumerate(groupings))
     lead = (
@@ -180,42 +177,96 @@ def _groups(content: dict[str, Any]) -> Section | None:
         f"{percent(content['level'])}; bars show the 95\u00a0% error margin. Diamonds mark "
         "groups with significantly low coverage."
     )
-    return section("groups", "Coverage by group", lead, choice + blocks)
+    return markup.section("groups", "Coverage by group", lead, choice + blocks)
 
 
 def _grouping(content: dict[str, Any], position: int, grouping: dict[str, Any]) -> str:
-    groups = grouping["groups"]
+    groups, title = grouping["groups"], markup.escaped(grouping["title"])
     flagged = sum(bool(group["flagged"]) for group in groups)
     label = (
         f"Coverage in {len(groups)} groups by {grouping['title']}, {flagged} of them with low "
         "coverage; the values are in the table."
     )
     head = ("Group", "Nodes", "Coverage", "95\u00a0% range", WORDINGS[content["side"]].mean)
-    sizes = aligned([group["size"] for group in groups])
+    sizes = markup.aligned([group["size"] for group in groups])
     rows = [_group_row(group, size) for group, size in zip(groups, sizes, strict=True)]
-    listed = table(head, rows, f"Coverage by {grouping['title']}", "figures")
+    listed = markup.table(head, rows, f"Coverage by {grouping['title']}", "figures")
     return (
-        f'<div class="grouping" data-grouping="{position}"><h3>By {escaped(grouping["title"])}</h3>'
-        f'<p class="lead">{sentence(grouping["about"])}</p><div class="twin">'
-        f"{chart(f'group-{position}', label)}{listed}</div></div>"
+        f'<div class="grouping" data-grouping="{position}"><h3>By {title}</h3>'
+        f'<p class="lead">{markup.sentence(grouping["about"])}</p><div class="twin">'
+        f"{markup.chart(f'group-{position}', label)}{listed}</div></div>"
     )
 
 
 def _group_row(group: dict[str, Any], size: str) -> tuple[str, ...]:
     mark = ' <span class="flag">◆ low</span>' if group["flagged"] else ""
     return (
-        f"{escaped(_unbroken(group['label']))}{mark}",
+        f"{markup.escaped(_unbroken(group['label']))}{mark}",
         f"{group['nodes']:,}",
-        percentage(group["coverage"]),
-        percent_range(group),
+        markup.percentage(group["coverage"]),
+        markup.percent_range(group),
         size,
     )
 
 
-def _explorer(content: dict[str, Any]) -> Section | None:
+def _explorer(content: dict[str, Any]) -> markup.Section | None:
     nodes = content["nodes"]
     if not nodes or not nodes["id"]:
         return None
     one = WORDINGS[content["side"]].one
     lead = f"Select a node in the graph or in the table to see its {one} and its columns."
-    return section("nodes", "Nodes", lead, explorer(content))
+    return markup.section("nodes", "Nodes", lead, explorer(content))
+
+
+def _training(content: dict[str, Any]) -> markup.Section | None:
+    """Return the training curves by epoch; None without any."""
+    curves = content["training"]
+    if not curves or not curves["loss"]:
+        return None
+    best, epochs = curves["best_epoch"], len(curves["loss"])
+    kept = f" The weights are those of epoch {best} (dashed line)." if best >= 0 else ""
+    stopped = STOPPED.get(curves["stopped"], str(curves["stopped"]))
+    lead = f"{epochs:,} epochs (passes over the graph). {stopped}{kept}"
+    aim = percent(curves["level"])
+    covered = f"of training nodes; the line is the {aim} that training aims at"
+    wide = "of intervals, in scaled units"
+    if content["side"] != "both":
+        covered = f"of training nodes by a two-sided {aim} interval, one end of which is the bound"
+        wide = "of the two-sided intervals, in scaled units"
+    panels = [
+        ("loss", "Loss", "minimised by training"),
+        ("coverage", "Coverage", covered),
+        ("width", "Mean width", wide),
+        ("held_out", "Held-out score", "lower is better"),
+    ]
+    body = "".join(
+        f'<figure><figcaption><strong>{title}</strong> <span class="muted">{about}</span>'
+        f"</figcaption>{markup.chart(f'training-{name}', f'{title} by epoch; {about}.')}</figure>"
+        for name, title, about in panels
+        if curves[name]
+    )
+    return markup.section("training", "Training", lead, f'<div class="small-charts">{body}</div>')
+
+
+def _background(content: dict[str, Any]) -> markup.Section | None:
+    """Return all metrics, settings, versions and facts about the input; None without any."""
+    covered = WORDINGS[content["side"]].all_covered
+    figures = {k: v for k, v in (content["figures"] or {}).items() if v is not None}
+    metrics = [
+        (
+            f"<code>{markup.escaped(name)}</code>",
+            markup.format_number(value),
+            markup.escaped(ABOUT_FIGURES.get(name, "").replace("{covered}", covered)),
+        )
+        for name, value in figures.items()
+    ]
+    parts = [("Settings", "settings"), ("Versions", "versions"), ("Input data", "read")]
+    body = (
+        markup.details("All metrics", markup.table((), metrics, "All metrics", "definitions"))
+        if metrics
+        else ""
+    )
+    for title, name in parts:
+        rows = [(markup.escaped(left), markup.escaped(right)) for left, right in content[name]]
+        body += markup.details(title, markup.table((), rows, title, "definitions")) if rows else ""
+    return markup.section("background", "Details", "", body) if body else None

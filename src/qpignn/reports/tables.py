@@ -82,13 +82,12 @@ def ranking(rows: list[dict[str, Any]]) -> pd.DataFrame:
     """
     table = over_seeds(rows)
     covers = table["picp_mean"] >= table["confidence_level"] - SHORT - 1e-9
-    eligible = table["mpiw_mean"].where(covers)
-    by = [table["dataset"], table["confidence_level"]]
+    table["by_width"] = table["mpiw_mean"].where(covers)
+    groups = table.groupby(["dataset", "confidence_level"], sort=False)
     return table.assign(
-        by_width=eligible.groupby(by, sort=False).rank(method="min"),
-        by_winkler=table["winkler_mean"].groupby(by, sort=False).rank(method="min"),
-        over_best=table["winkler_mean"]
-        / table["winkler_mean"].groupby(by, sort=False).transform("min"),
+        by_width=groups["by_width"].rank(method="min"),
+        by_winkler=groups["winkler_mean"].rank(method="min"),
+        over_best=table["winkler_mean"] / groups["winkler_mean"].transform("min"),
     )
 
 

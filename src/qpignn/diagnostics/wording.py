@@ -1,4 +1,4 @@
-"""Terms of the report page for two-sided intervals, upper bounds and lower bounds."""
+"""Terms of findings and of the report page: two-sided intervals, upper bounds, lower bounds."""
 
 from __future__ import annotations
 
@@ -37,6 +37,20 @@ class Wording:
         return self.missed.replace("its", "their") + "s"
 
 
+def _bound(side: str, within: str, beyond: str, too: str, excess: str) -> Wording:
+    """Return the terms for one-sided bounds; true values should lie ``within`` them."""
+    return Wording(
+        one=f"{side} bound",
+        many=f"{side} bounds",
+        purpose=f"should be at or {beyond} the true value",
+        covered=f"{within} its bound",
+        missed=f"{beyond} its bound",
+        undercoverage=f"bounds are too {too}",
+        overcoverage=f"bounds are {excess} than necessary",
+        mean="Mean bound",
+    )
+
+
 WORDINGS = {
     "both": Wording(
         one="interval",
@@ -48,24 +62,6 @@ WORDINGS = {
         overcoverage="intervals are wider than necessary",
         mean="Mean width",
     ),
-    "upper": Wording(
-        one="upper bound",
-        many="upper bounds",
-        purpose="should be at or above the true value",
-        covered="below its bound",
-        missed="above its bound",
-        undercoverage="bounds are too low",
-        overcoverage="bounds are higher than necessary",
-        mean="Mean bound",
-    ),
-    "lower": Wording(
-        one="lower bound",
-        many="lower bounds",
-        purpose="should be at or below the true value",
-        covered="above its bound",
-        missed="below its bound",
-        undercoverage="bounds are too high",
-        overcoverage="bounds are lower than necessary",
-        mean="Mean bound",
-    ),
+    "upper": _bound("upper", "below", "above", "low", "higher"),
+    "lower": _bound("lower", "above", "below", "high", "lower"),
 }
