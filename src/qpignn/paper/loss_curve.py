@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
+from qpignn.paper.pictures import THIN, legend_below, panels
 from qpignn.plotting import INSIDE
+from qpignn.reports.plotting import WIDTH_LABEL, bare
 
 VIOLATIONS = {"printed": "all", "published": "violated"}
 """The setting ``violation`` of each form of the loss."""
@@ -28,9 +29,9 @@ def lambda_curve(rows: list[dict[str, Any]], confidence_level: float) -> Figure:
     """
     frame = pd.DataFrame(rows)
     datasets = list(dict.fromkeys(frame["dataset"]))
-    figure = Figure(figsize=(4.6 * len(datasets) + 0.6, 6.4), layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots(2, len(datasets), squeeze=False, sharex=True, sharey="row")
+    size = 4.6 * len(datasets) + 0.6, 6.4
+    shared: dict[str, Any] = {"squeeze": False, "sharex": True, "sharey": "row"}
+    figure, axes = panels(*size, 2, len(datasets), **shared)
     for column, dataset in enumerate(datasets):
         part = frame[frame["dataset"] == dataset]
         coverage, width = axes[:, column]
@@ -43,26 +44,18 @@ def lambda_curve(rows: list[dict[str, Any]], confidence_level: float) -> Figure:
             style = {"color": color, "marker": marker, "linestyle": dash, "markersize": 5}
             coverage.plot(means.index, means["picp"], label=f"{loss} loss", **style)
             width.plot(means.index, means["mpiw"], **style)
+        half = (1 - confidence_level) / 2
+        line = {"color": INSIDE, "linewidth": 2.5, "alpha": 0.55}
         for panel, metric in ((coverage, "picp"), (width, "mpiw")):
-            value = own[metric].mean()
-            label = "self-calibrating (no λ)"
-            panel.axhline(value, color=INSIDE, linewidth=2.5, alpha=0.55, label=label)
-            panel.axvline((1 - confidence_level) / 2, color="gray", linewidth=0.8, dashes=(6, 3))
-            panel.spines[["top", "right"]].set_visible(False)
+            panel.axhline(own[metric].mean(), label="self-calibrating (no λ)", **line)
+            panel.axvline(half, **THIN)
+            bare(panel)
         coverage.set_title(dataset)
-        coverage.annotate(
-            "λ = α/2",
-            ((1 - confidence_level) / 2, 0.02),
-            xycoords=("data", "axes fraction"),
-            xytext=(4, 0),
-            textcoords="offset points",
-            color="gray",
-        )
-        width.set_xscale("log")
-        width.set_yscale("log")
-        width.set_xlabel("λ")
+        offset: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points"}
+        place = ("data", "axes fraction")
+        coverage.annotate("λ = α/2", (half, 0.02), xycoords=place, color="gray", **offset)
+        width.set(xscale="log", yscale="log", xlabel="λ")
     axes[0, 0].set_ylabel("coverage of test nodes (PICP)")
-    axes[1, 0].set_ylabel("mean width (MPIW), in train ranges")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2, frameon=False)
+    axes[1, 0].set_ylabel(WIDTH_LABEL)
+    legend_below(figure, axes[0, 0], 2)
     return figure

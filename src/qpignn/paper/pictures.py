@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -16,17 +15,16 @@ from qpignn.intervals import Intervals
 from qpignn.paper.plan import Plan
 from qpignn.paper.spec import Spec, read_facts
 from qpignn.paper.tables import TABLES, against_paper
-from qpignn.reports.plotting import (
-    COLORS,
-    DASHES,
-    MARKERS,
-    WIDTH_LABEL,
-    bare,
-    new_figure,
-    style,
-)
+from qpignn.reports.plotting import COLORS, DASHES, WIDTH_LABEL, bare, new_figure, style
 
 NEEDS = {"bands": "intervals", "trajectories": "history"}  # data that the cells must keep
+LABELS = {"picp": "coverage (PICP)", "mpiw": WIDTH_LABEL}
+"""The two metrics that most pictures show, with the labels of their axes."""
+SMALL: dict[str, Any] = {"linestyle": "", "markersize": 4, "alpha": 0.35}
+LARGE: dict[str, Any] = {"linestyle": "", "markersize": 9, "markeredgecolor": "black"}
+"""Marks of single data sets, and of the mean over them."""
+THIN: dict[str, Any] = {"color": "gray", "linewidth": 0.8, "dashes": (6, 3)}
+"""Lines of nominal values."""
 
 
 def check_shown(spec: Spec) -> None:
@@ -64,34 +62,65 @@ def draw(plan: Plan, frame: pd.DataFrame) -> Figure:
     return figure
 
 
+def panels(
+    width: float, height: float, rows: int = 1, columns: int = 1, **options: Any
+) -> tuple[Figure, Any]:
+    """Return an empty figure and its axes, as :meth:`matplotlib.figure.Figure.subplots` does.
+
+    Args:
+        width, height: size in inches.
+        rows, columns: number of axes.
+        **options: further arguments of ``subplots``.
+    """
+    figure = new_figure(width, height)
+    return figure, figure.subplots(rows, columns, **options)
+
+
+def legend_below(figure: Figure, axes: Any, columns: int) -> None:
+    """Put the legend of one of the axes below the figure.
+
+    Args:
+        figure: the figure.
+        axes: the axes whose lines are named.
+        columns: number of columns of the legend.
+    """
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
+
+
+def legend_beside(figure: Figure) -> None:
+    """Put the legend to the right of the axes.
+
+    Args:
+        figure: the figure.
+    """
+    figure.legend(loc="outside right center", frameon=False)
+
+
 def _bands(plan: Plan, frame: pd.DataFrame) -> Figure:
     """One row per data set, one column per model: test intervals in order of prediction."""
     datasets, variants = ([*dict.fromkeys(frame[axis])] for axis in ("dataset", "variant"))
-    figure = new_figure(2.6 * len(variants), 1.9 * len(datasets) + 0.5)
-    axes = figure.subplots(len(datasets), len(variants), squeeze=False, sharey="row")
-    places = frame.drop_duplicates(["dataset", "variant"]).set_index(["dataset", "variant"])
-    for (i, dataset), (j, variant) in itertools.product(enumerate(datasets), enumerate(variants)):
-        panel = axes[i, j]
-        if (dataset, variant) in places.index:
-            row = places.loc[(dataset, variant)]
-            nodes = {name: np.array(values) for name, values in row["intervals"].items()}
-            truth = nodes["y"]
-            intervals = Intervals(
-                nodes["prediction"], nodes["lower"], nodes["upper"], row["confidence_level"]
-            )
-            intervals.plot(truth, axes=panel)
-            margin = 0.6 * (truth.max() - truth.min())  # extreme widths would hide the others
-            panel.set_ylim(truth.min() - margin, truth.max() + margin)
-            width = "" if pd.isna(row["mpiw"]) else f", MPIW {row['mpiw']:.2f}"
-            panel.set_xlabel(f"PICP {row['picp']:.2f}{width}", fontsize="small")
+    shape = len(datasets), len(variants)
+    size = 2.6 * shape[1], 1.9 * shape[0] + 0.5
+    figure, axes = panels(*size, *shape, squeeze=False, sharey="row")
+    for row in frame.drop_duplicates(["dataset", "variant"]).to_dict("records"):
+        panel = axes[datasets.index(row["dataset"]), variants.index(row["variant"])]
+        nodes = {name: np.array(values) for name, values in row["intervals"].items()}
+        bounds = (nodes[name] for name in ("prediction", "lower", "upper"))
+        truth = nodes["y"]
+        Intervals(*bounds, row["confidence_level"]).plot(truth, axes=panel)
+        margin = 0.6 * (truth.max() - truth.min())  # extreme widths would hide the others
+        panel.set_ylim(truth.min() - margin, truth.max() + margin)
+        width = "" if pd.isna(row["mpiw"]) else f", MPIW {row['mpiw']:.2f}"
+        panel.set_xlabel(f"PICP {row['picp']:.2f}{width}", fontsize="small")
+    for panel in axes.flat:
         panel.set_xticks([])
         panel.tick_params(labelsize="small")
-        if i == 0:
-            panel.set_title(variant, fontsize="medium")
-        if j == 0:
-            panel.set_ylabel(dataset)
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    for panel, variant in zip(axes[0], variants, strict=True):
+        panel.set_title(variant, fontsize="medium")
+    for panel, dataset in zip(axes[:, 0], datasets, strict=True):
+        panel.set_ylabel(dataset)
+    legend_below(figure, axes[0, 0], 4)
     return figure
 
 
@@ -100,144 +129,108 @@ def _radar(plan: Plan, frame: pd.DataFrame) -> Figure:
     spokes = [*dict.fromkeys(frame["dataset"])]
     angles = np.linspace(0, 2 * np.pi, len(spokes), endpoint=False)
     means = frame.groupby(["condition", "dataset"], sort=False)[["picp", "mpiw"]].mean()
-    figure = new_figure(10, 5.2)
-    for place, metric in enumerate(("picp", "mpiw")):
-        panel: Any = figure.add_subplot(1, 2, place + 1, projection="polar")
+    figure, (coverage, width) = panels(10, 5.2, 1, 2, subplot_kw={"projection": "polar"})
+    for panel, (metric, title) in zip((coverage, width), LABELS.items(), strict=True):
         for i, source in enumerate(dict.fromkeys(frame["condition"])):
             values = means.loc[source].reindex(spokes)[metric].to_numpy()
             around = np.append(angles, angles[0]), np.append(values, values[0])
             panel.plot(*around, linestyle=DASHES[i % 4], label=source, **style(i))
         panel.set_xticks(angles, [f"on {name}" for name in spokes])
         panel.set_ylim(bottom=0)
-        if metric == "mpiw":  # widths on other graphs may be extreme: logarithmic above 0.5
-            panel.set_rscale("symlog", linthresh=0.5)
-            panel.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
-        titles = {"picp": "coverage (PICP)", "mpiw": WIDTH_LABEL}
-        panel.set_title(titles[metric], pad=18)
-        if metric == "picp":
-            panel.set_ylim(top=1)
-            circle = np.linspace(0, 2 * np.pi, 200)
-            panel.plot(circle, np.full(200, 0.9), color="gray", linewidth=0.8, label="nominal")
-            handles, labels = panel.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False)
+        panel.set_title(title, pad=18)
+    width.set_rscale("symlog", linthresh=0.5)  # widths on other graphs may be extreme
+    width.set_yticks([0.2, 0.5, 1, 2, 5], ["0.2", "0.5", "1", "2", "5"])
+    coverage.set_ylim(top=1)
+    circle = np.linspace(0, 2 * np.pi, 200)
+    coverage.plot(circle, np.full(200, 0.9), color="gray", linewidth=0.8, label="nominal")
+    legend_below(figure, coverage, 6)
     return figure
 
 
 def _scatter(plan: Plan, frame: pd.DataFrame) -> Figure:
     """One point per variant and data set, and a large one for the variant's mean."""
-    figure = new_figure(8.5, 5.5)
-    axes = figure.add_subplot()
+    figure, axes = panels(8.5, 5.5)
     for i, (variant, part) in enumerate(frame.groupby("variant", sort=False)):
-        points = part.groupby("dataset", sort=False)[["picp", "mpiw"]].mean()
-        look = style(i)
-        axes.plot(points["mpiw"], points["picp"], linestyle="", markersize=4, alpha=0.45, **look)
-        middle = points.mean()
-        axes.plot(
-            *(middle["mpiw"], middle["picp"]),
-            linestyle="",
-            markersize=11,
-            markeredgecolor="black",
-            label=variant,
-            **look,
-        )
-    axes.axhline(0.9, color="gray", linewidth=0.8, dashes=(6, 3))
+        points = part.groupby("dataset", sort=False)[["mpiw", "picp"]].mean()
+        axes.plot(points["mpiw"], points["picp"], **{**SMALL, "alpha": 0.45}, **style(i))
+        axes.plot(*points.mean(), label=variant, **{**LARGE, "markersize": 11}, **style(i))
+    axes.axhline(0.9, **THIN)
     axes.set_xscale("symlog", linthresh=0.1)
     axes.set_xlim(left=-0.005)
-    axes.set_xlabel(WIDTH_LABEL)
-    axes.set_ylabel("coverage (PICP)")
+    axes.set(xlabel=WIDTH_LABEL, ylabel="coverage (PICP)")
     bare(axes)
-    figure.legend(loc="outside right center", frameon=False)
+    legend_beside(figure)
     return figure
 
 
 def _trajectories(plan: Plan, frame: pd.DataFrame) -> Figure:
     """One path per data set through coverage, width and loss, from a cross to a marker."""
-    figure = new_figure(9, 6.5)
-    axes = figure.add_subplot(projection="3d", computed_zorder=False)  # ends above all paths
+    # the order of drawing is ours: ends above all paths
+    figure, axes = panels(9, 6.5, subplot_kw={"projection": "3d", "computed_zorder": False})
     for i, row in enumerate(frame.drop_duplicates("dataset").to_dict("records")):
-        path = row["history"]
-        width, loss = np.array(path["width"]), np.array(path["loss"])
-        loss = loss / max(abs(loss[0]), 1e-12)  # losses of several members are sums
+        path = np.array([row["history"][name] for name in ("coverage", "width", "loss")])
+        path[2] /= max(abs(path[2, 0]), 1e-12)  # losses of several members are sums
         color = COLORS[i % len(COLORS)]
         dash = DASHES[(i // len(COLORS) + 1) % len(DASHES)]
-        axes.plot(path["coverage"], width, loss, dash, color=color, linewidth=0.8)
-        start, end = (path["coverage"][k] for k in (0, -1))
-        axes.plot([start], [width[0]], [loss[0]], "x", color=color)
-        axes.plot(
-            *([end], [width[-1]], [loss[-1]]),
-            marker=MARKERS[i % len(MARKERS)],
-            color=color,
-            markeredgecolor="black",
-            markersize=8,
-            zorder=3,
-            linestyle="",
-            label=row["dataset"],
-        )
+        axes.plot(*path, dash, color=color, linewidth=0.8)
+        axes.plot(*path[:, :1], "x", color=color)
+        end = {**LARGE, "markersize": 8, "zorder": 3, "label": row["dataset"]}
+        axes.plot(*path[:, -1:], **end, **style(i))
     for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
         axis.set_major_locator(MaxNLocator(5))
         axis.labelpad = 9
     axes.tick_params(labelsize="small")
-    axes.set_xlabel("coverage")
-    axes.set_ylabel("width, in scaled units")
-    axes.set_zlabel("loss / first loss")
-    figure.legend(loc="outside right center", frameon=False)
+    axes.set(xlabel="coverage", ylabel="width, in scaled units", zlabel="loss / first loss")
+    legend_beside(figure)
     return figure
 
 
 def _lambda_curve(plan: Plan, frame: pd.DataFrame) -> Figure:
     """Coverage and width against λ, with their spread and the theoretical coverage."""
-    figure = new_figure(9, 3.8)
-    panels = figure.subplots(1, 2)
+    figure, axes = panels(9, 3.8, 1, 2)
     groups = frame.groupby("lambda_found")[["picp", "mpiw"]]
     means, spreads = groups.mean(), groups.std().fillna(0)
-    level = frame["confidence_level"].iloc[0]
-    for panel, metric in zip(panels, ("picp", "mpiw"), strict=True):
+    for panel, (metric, label) in zip(axes, LABELS.items(), strict=True):
         low, high = (means[metric] + sign * spreads[metric] for sign in (-1, 1))
         panel.fill_between(means.index, low, high, color=COLORS[0], alpha=0.2)
         panel.plot(means.index, means[metric], label="measured", **style(0))
-        panel.set_xlabel("λ")
+        panel.set(xlabel="λ", ylabel=label)
         bare(panel)
     if plan.protocol == "corrected":
         lambdas = np.linspace(0, 0.5, 50)
-        panels[0].plot(lambdas, 1 - 2 * lambdas, ":", color="black", label="1 − 2λ (theory)")
-    panels[0].axhline(level, color="gray", linewidth=0.8, dashes=(6, 3), label="nominal")
-    panels[0].set_ylabel("coverage (PICP)")
-    panels[1].set_ylabel(WIDTH_LABEL)
-    panels[0].legend(frameon=False)
+        axes[0].plot(lambdas, 1 - 2 * lambdas, ":", color="black", label="1 − 2λ (theory)")
+    axes[0].axhline(frame["confidence_level"].iloc[0], label="nominal", **THIN)
+    axes[0].legend(frameon=False)
     return figure
 
 
 def _best_lambda(plan: Plan, frame: pd.DataFrame) -> Figure:
     """λ of each data set, with its spread, and the paper's value."""
-    groups = frame.assign(lam=frame["lambda_found"].astype(float)).groupby("dataset", sort=False)
-    means, spreads = groups["lam"].mean(), groups["lam"].std().fillna(0)
+    groups = frame["lambda_found"].astype(float).groupby(frame["dataset"], sort=False)
+    means, spreads = groups.mean(), groups.std().fillna(0)
     place = np.arange(len(means))
-    figure = new_figure(9, 4)
-    axes = figure.add_subplot()
+    figure, axes = panels(9, 4)
     axes.errorbar(place, means, yerr=spreads, linestyle="", capsize=3, label="ours", **style(0))
     facts = against_paper(plan, frame)
     paper = facts[facts["metric"] == "lambda_found"].set_index("dataset")["paper"]
     axes.plot(place, paper.reindex(means.index), linestyle="", label="paper", **style(1))
-    axes.axhline(0.05, color="gray", linewidth=0.8, dashes=(6, 3), label="α/2")
+    axes.axhline(0.05, label="α/2", **THIN)
     axes.set_xticks(place, means.index, rotation=45, ha="right")
-    axes.set_yscale("log")
-    axes.set_yticks(
-        [0.01, 0.02, 0.05, 0.1, 0.2, 0.5], ["0.01", "0.02", "0.05", "0.1", "0.2", "0.5"]
-    )
+    axes.set(yscale="log", ylabel="λ")
+    ticks = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5]
+    axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
-    axes.set_ylabel("λ")
     bare(axes)
-    figure.legend(loc="outside right center", frameon=False)
+    legend_beside(figure)
     return figure
 
 
 def _coverage_error(plan: Plan, frame: pd.DataFrame) -> Figure:
     """Mean coverage error against number of nodes, log-log, with a line of slope −1/2."""
     sizes = frame["options"].map(lambda options: options["nodes"])
-    means = frame.assign(nodes=sizes).groupby(["dataset", "nodes"], sort=True)["coverage_error"]
-    errors = means.mean()
-    figure = new_figure(7.5, 4.5)
-    axes = figure.add_subplot()
+    groups = frame.assign(nodes=sizes).groupby(["dataset", "nodes"], sort=True)
+    errors = groups["coverage_error"].mean()
+    figure, axes = panels(7.5, 4.5)
     for i, dataset in enumerate(dict.fromkeys(frame["dataset"])):
         part = errors.loc[dataset]
         axes.plot(part.index, part, linestyle=DASHES[i % 4], label=dataset, **style(i))
@@ -248,12 +241,9 @@ def _coverage_error(plan: Plan, frame: pd.DataFrame) -> Figure:
     level = float(frame["confidence_level"].iloc[0])
     chance = np.sqrt(2 / np.pi * level * (1 - level) / (0.2 * nodes))
     axes.plot(nodes, chance, ":", color="black", label="sampling error of the test nodes")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.set_xlabel("nodes")
-    axes.set_ylabel("mean |PICP − nominal|")
+    axes.set(xscale="log", yscale="log", xlabel="nodes", ylabel="mean |PICP − nominal|")
     bare(axes)
-    figure.legend(loc="outside right center", frameon=False)
+    legend_beside(figure)
     return figure
 
 

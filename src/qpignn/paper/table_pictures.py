@@ -9,28 +9,11 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
+from qpignn.paper.pictures import LABELS, LARGE, SMALL, THIN, legend_below, legend_beside, panels
 from qpignn.paper.plan import Plan
 from qpignn.paper.tables import against_paper
-from qpignn.reports.plotting import (
-    DASHES,
-    WIDTH_LABEL,
-    bare,
-    method_style,
-    new_figure,
-    style,
-)
+from qpignn.reports.plotting import DASHES, bare, method_style, style
 
-METHODS = {  # labels of the paper's models and their methods, which have a look of their own
-    "QpiGNN": "qpignn",
-    "SQR": "sqr",
-    "RQR": "rqr",
-    "Bayesian": "bayesian",
-    "MC dropout": "mc_dropout",
-    "CF-GNN": "cfgnn",
-    "evidential": "evidential",
-    "deep ensemble": "deep_ensemble",
-    "CQR": "cqr",
-}
 LOOKS = {  # of models with settings of their own
     "QpiGNN λ=0.5": ("#d55e00", "*"),
     "QpiGNN λ=0.1": ("#009e73", "h"),
@@ -41,18 +24,20 @@ LOOKS = {  # of models with settings of their own
 
 def _look(label: str, i: int) -> dict[str, Any]:
     if label in LOOKS:
-        color, marker = LOOKS[label]
-        return {"color": color, "marker": marker}
-    return method_style(METHODS.get(label, label), i)
+        return dict(zip(("color", "marker"), LOOKS[label], strict=True))
+    method = label.lower().replace(" ", "_").replace("-", "")  # MC dropout: mc_dropout
+    return method_style(method, i)
 
 
 def _level(frame: pd.DataFrame) -> float:
     return float(frame["confidence_level"].iloc[0])
 
 
-def _wanted(panel: Any, level: float, *, upright: bool = False) -> None:
-    draw = panel.axvline if upright else panel.axhline
-    draw(level, color="gray", linewidth=0.8, dashes=(6, 3))
+def _ruled(axes: Any) -> None:
+    """Draw a thin line behind each row of marks."""
+    for panel in axes:
+        panel.grid(axis="y", color="gray", alpha=0.2)
+        bare(panel)
 
 
 def models(plan: Plan, frame: pd.DataFrame) -> Figure:
@@ -72,19 +57,17 @@ def models(plan: Plan, frame: pd.DataFrame) -> Figure:
     names = [*dict.fromkeys(frame["variant"])]
     reference = "QpiGNN" if "QpiGNN" in names else names[0]
     order = np.arange(len(names))[::-1]
-    figure = new_figure(9.5, 0.34 * len(names) + 1.2)
-    left, right = figure.subplots(1, 2, sharey=True)
+    figure, (left, right) = panels(9.5, 0.34 * len(names) + 1.2, 1, 2, sharey=True)
     for i, (place, name) in enumerate(zip(order, names, strict=True)):
         part, look = means.loc[name], _look(name, i)
         ratio = (part["mpiw"] / means.loc[reference]["mpiw"]).dropna()
-        middle = float(np.exp(np.log(ratio.clip(lower=1e-3)).mean()))
+        middle = np.exp(np.log(ratio.clip(lower=1e-3)).mean())
         for panel, dots, mean in (
-            (left, part["picp"], float(part["picp"].mean())),
+            (left, part["picp"], part["picp"].mean()),
             (right, ratio, middle),
         ):
-            dim = {**look, "linestyle": "", "markersize": 4, "alpha": 0.35}
-            panel.plot(dots, np.full(len(dots), place), **dim)
-            panel.plot(mean, place, linestyle="", markersize=9, markeredgecolor="black", **look)
+            panel.plot(dots, np.full(len(dots), place), **SMALL, **look)
+            panel.plot(mean, place, **LARGE, **look)
     left.set_yticks(order, names)
     left.set_xlabel("coverage (PICP)")
     right.set_xlabel(f"mean width over that of {reference}")
@@ -93,11 +76,9 @@ def models(plan: Plan, frame: pd.DataFrame) -> Figure:
     right.xaxis.set_minor_locator(NullLocator())
     right.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:g}"))
     right.set_xlim(left=-0.02)
-    _wanted(left, _level(frame), upright=True)
-    _wanted(right, 1, upright=True)
-    for panel in (left, right):
-        panel.grid(axis="y", color="gray", alpha=0.2)
-        bare(panel)
+    left.axvline(_level(frame), **THIN)
+    right.axvline(1, **THIN)
+    _ruled((left, right))
     return figure
 
 
@@ -111,36 +92,27 @@ def damage(plan: Plan, frame: pd.DataFrame) -> Figure:
     Returns:
         The figure.
     """
-    kinds = [*dict.fromkeys(kind for kind, _ in frame["condition"].map(_strength))]
-    strengths = frame["condition"].map(_strength)
-    frame = frame.assign(
-        kind=[kind for kind, _ in strengths], strength=[value for _, value in strengths]
-    )
+    named = frame["condition"].str.rpartition(" ")
+    frame = frame.assign(kind=named[0], strength=named[2].astype(float))
+    kinds = [*dict.fromkeys(frame["kind"])]
     groups = frame.groupby(["kind", "variant", "strength"], sort=True)[["picp", "mpiw"]]
     means, spreads = groups.mean(), groups.std().fillna(0)
-    figure = new_figure(9.5, 5)
-    axes = figure.subplots(2, len(kinds), squeeze=False, sharex="col", sharey="row")
+    figure, axes = panels(9.5, 5, 2, len(kinds), squeeze=False, sharex="col", sharey="row")
     for column, kind in enumerate(kinds):
         for i, name in enumerate(dict.fromkeys(frame["variant"])):
             part, spread = means.loc[kind, name], spreads.loc[kind, name]
-            for panel, metric in zip(axes[:, column], ("picp", "mpiw"), strict=True):
+            for panel, metric in zip(axes[:, column], LABELS, strict=True):
                 line = {"linestyle": DASHES[i % len(DASHES)], "capsize": 3, "label": name}
                 errors = spread[metric].to_numpy()
                 panel.errorbar(part.index, part[metric], yerr=errors, **line, **_look(name, i))
                 bare(panel)
-        _wanted(axes[0, column], _level(frame))
+        axes[0, column].axhline(_level(frame), **THIN)
         axes[0, column].set_title(kind)
         axes[1, column].set_xlabel("strength")
     axes[0, 0].set_ylabel("coverage (PICP)")
     axes[1, 0].set_ylabel("mean width (MPIW)")
-    handles, labels = axes[0, 0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False)
+    legend_below(figure, axes[0, 0], 6)
     return figure
-
-
-def _strength(condition: str) -> tuple[str, float]:
-    kind, _, value = condition.rpartition(" ")
-    return kind, float(value)
 
 
 def conditions(plan: Plan, frame: pd.DataFrame) -> Figure:
@@ -155,27 +127,21 @@ def conditions(plan: Plan, frame: pd.DataFrame) -> Figure:
     """
     groups = frame.groupby(["condition", "dataset"], sort=False)[["picp", "mpiw"]]
     means, spreads = groups.mean(), groups.std().fillna(0)
-    datasets = [*dict.fromkeys(frame["dataset"])]
-    names = [*dict.fromkeys(frame["condition"])]
+    names, datasets = ([*dict.fromkeys(frame[axis])] for axis in ("condition", "dataset"))
     order = np.arange(len(datasets))[::-1]
-    figure = new_figure(9.5, 0.42 * len(datasets) + 1.4)
-    panels = figure.subplots(1, 2, sharey=True)
+    figure, axes = panels(9.5, 0.42 * len(datasets) + 1.4, 1, 2, sharey=True)
     for i, name in enumerate(names):
         part, spread = (table.loc[name].reindex(datasets) for table in (means, spreads))
         places = order + 0.22 * ((len(names) - 1) / 2 - i)
-        for panel, metric in zip(panels, ("picp", "mpiw"), strict=True):
+        for panel, (metric, label) in zip(axes, LABELS.items(), strict=True):
             bars = {"xerr": spread[metric].to_numpy(), "linestyle": "", "elinewidth": 1}
             panel.errorbar(part[metric], places, label=name, markersize=6, **bars, **style(i))
-    panels[0].set_yticks(order, datasets)
-    panels[0].set_xlabel("coverage (PICP)")
-    panels[1].set_xlabel(WIDTH_LABEL)
-    panels[1].set_xlim(left=0)
-    _wanted(panels[0], _level(frame), upright=True)
-    for panel in panels:
-        panel.grid(axis="y", color="gray", alpha=0.2)
-        bare(panel)
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False)
+            panel.set_xlabel(label)
+    axes[0].set_yticks(order, datasets)
+    axes[1].set_xlim(left=0)
+    axes[0].axvline(_level(frame), **THIN)
+    _ruled(axes)
+    legend_below(figure, axes[0], 6)
     return figure
 
 
@@ -190,11 +156,8 @@ def matrix(plan: Plan, frame: pd.DataFrame) -> Figure:
         The figure.
     """
     names, datasets = ([*dict.fromkeys(frame[axis])] for axis in ("condition", "dataset"))
-    figure = new_figure(9.5, 0.6 * len(names) + 1.4)
-    panels = figure.subplots(1, 2, sharey=True)
-    for panel, metric, title in zip(
-        panels, ("picp", "mpiw"), ("coverage (PICP)", WIDTH_LABEL), strict=True
-    ):
+    figure, axes = panels(9.5, 0.6 * len(names) + 1.4, 1, 2, sharey=True)
+    for panel, (metric, title) in zip(axes, LABELS.items(), strict=True):
         table = frame.pivot_table(index="condition", columns="dataset", values=metric)
         values = table.reindex(index=names, columns=datasets).to_numpy(dtype=float)
         shown = values if metric == "picp" else np.log(values.clip(min=0.01))
@@ -223,23 +186,18 @@ def levels(plan: Plan, frame: pd.DataFrame) -> Figure:
     means = gap.groupby(["variant", "confidence_level", "dataset"], sort=True)["gap"].mean()
     names = [*dict.fromkeys(frame["variant"])]
     wanted = sorted(set(frame["confidence_level"]))
-    figure = new_figure(8, 3.8)
-    axes = figure.add_subplot()
-    axes.axhline(0, color="gray", linewidth=0.8, dashes=(6, 3))
+    figure, axes = panels(8, 3.8)
+    axes.axhline(0, **THIN)
     for i, name in enumerate(names):
         places = np.arange(len(wanted)) + 0.2 * (i - (len(names) - 1) / 2)
-        look = _look(name, i)
-        for place, level in zip(places, wanted, strict=True):
-            dots = means.loc[name, level]
-            dim = {**look, "linestyle": "", "markersize": 4, "alpha": 0.35}
-            axes.plot(np.full(len(dots), place), dots, **dim)
-        middle = [float(means.loc[name, level].mean()) for level in wanted]
-        bold = {**look, "linestyle": "", "markersize": 9, "markeredgecolor": "black"}
-        axes.plot(places, middle, label=name, **bold)
+        dots = [means.loc[name, level] for level in wanted]
+        for place, part in zip(places, dots, strict=True):
+            axes.plot(np.full(len(part), place), part, **SMALL, **_look(name, i))
+        axes.plot(places, [part.mean() for part in dots], label=name, **LARGE, **_look(name, i))
     axes.set_xticks(range(len(wanted)), [f"{100 * level:g} % wanted" for level in wanted])
     axes.set_ylabel("coverage attained − wanted")
     bare(axes)
-    figure.legend(loc="outside right center", frameon=False)
+    legend_beside(figure)
     return figure
 
 
@@ -254,22 +212,17 @@ def beside_paper(plan: Plan, frame: pd.DataFrame) -> Figure:
         The figure.
     """
     table = against_paper(plan, frame)
-    figure = new_figure(9.5, 4.4)
-    panels = figure.subplots(1, 2)
-    for panel, metric, title in zip(
-        panels, ("picp", "mpiw"), ("coverage (PICP)", "mean width (MPIW)"), strict=True
-    ):
+    figure, axes = panels(9.5, 4.4, 1, 2)
+    titles = {"picp": "coverage (PICP)", "mpiw": "mean width (MPIW)"}
+    for panel, (metric, title) in zip(axes, titles.items(), strict=True):
         part = table[table["metric"] == metric]
         for i, (name, points) in enumerate(part.groupby("variant", sort=False)):
             dots = {"linestyle": "", "markersize": 5, "alpha": 0.75, "label": name}
             panel.plot(points["paper"], points["ours"], **dots, **_look(str(name), i))
         ends = [part[["paper", "ours"]].min().min(), part[["paper", "ours"]].max().max()]
-        panel.plot(ends, ends, color="gray", linewidth=0.8, dashes=(6, 3))
-        panel.set_xlabel(f"{title}, the paper")
-        panel.set_ylabel(f"{title}, ours")
+        panel.plot(ends, ends, **THIN)
+        panel.set(xlabel=f"{title}, the paper", ylabel=f"{title}, ours")
         bare(panel)
-    panels[1].set_xscale("log")
-    panels[1].set_yscale("log")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=5, frameon=False)
+    axes[1].set(xscale="log", yscale="log")
+    legend_below(figure, axes[0], 5)
     return figure
