@@ -44,14 +44,13 @@ def find_spec(name: str) -> Spec:
     """
     if not name.endswith(".py"):
         return specs()[check_choice("table or figure", name, specs())]
+    expected = f"{name}: expected a Python file with a SPEC, got"
     if not Path(name).is_file():
-        raise ReadError(f"{name}: expected a Python file with a SPEC, got no file")
+        raise ReadError(f"{expected} no file")
     try:
         spec = run_path(name).get("SPEC")
     except Exception as error:
-        raise ReadError(
-            f"{name}: expected a Python file with a SPEC, got an error: {error}"
-        ) from error
+        raise ReadError(f"{expected} an error: {error}") from error
     if not isinstance(spec, Spec):
-        raise ReadError(f"{name}: expected a Python file with a SPEC, got {spec!r} for it")
+        raise ReadError(f"{expected} {spec!r} for it")
     return spec

@@ -88,15 +88,6 @@ def legend_below(figure: Figure, axes: Any, columns: int) -> None:
     figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
 
 
-def legend_beside(figure: Figure) -> None:
-    """Put the legend to the right of the axes.
-
-    Args:
-        figure: the figure.
-    """
-    figure.legend(loc="outside right center", frameon=False)
-
-
 def _bands(plan: Plan, frame: pd.DataFrame) -> Figure:
     """One row per data set, one column per model: test intervals in order of prediction."""
     datasets, variants = ([*dict.fromkeys(frame[axis])] for axis in ("dataset", "variant"))
@@ -105,10 +96,9 @@ def _bands(plan: Plan, frame: pd.DataFrame) -> Figure:
     figure, axes = panels(*size, *shape, squeeze=False, sharey="row")
     for row in frame.drop_duplicates(["dataset", "variant"]).to_dict("records"):
         panel = axes[datasets.index(row["dataset"]), variants.index(row["variant"])]
-        nodes = {name: np.array(values) for name, values in row["intervals"].items()}
-        bounds = (nodes[name] for name in ("prediction", "lower", "upper"))
-        truth = nodes["y"]
-        Intervals(*bounds, row["confidence_level"]).plot(truth, axes=panel)
+        columns = ("prediction", "lower", "upper", "y")
+        prediction, lower, upper, truth = (np.array(row["intervals"][name]) for name in columns)
+        Intervals(prediction, lower, upper, row["confidence_level"]).plot(truth, axes=panel)
         margin = 0.6 * (truth.max() - truth.min())  # extreme widths would hide the others
         panel.set_ylim(truth.min() - margin, truth.max() + margin)
         width = "" if pd.isna(row["mpiw"]) else f", MPIW {row['mpiw']:.2f}"
@@ -159,7 +149,7 @@ def _scatter(plan: Plan, frame: pd.DataFrame) -> Figure:
     axes.set_xlim(left=-0.005)
     axes.set(xlabel=WIDTH_LABEL, ylabel="coverage (PICP)")
     bare(axes)
-    legend_beside(figure)
+    figure.legend(loc="outside right center", frameon=False)
     return figure
 
 
@@ -181,7 +171,7 @@ def _trajectories(plan: Plan, frame: pd.DataFrame) -> Figure:
         axis.labelpad = 9
     axes.tick_params(labelsize="small")
     axes.set(xlabel="coverage", ylabel="width, in scaled units", zlabel="loss / first loss")
-    legend_beside(figure)
+    figure.legend(loc="outside right center", frameon=False)
     return figure
 
 
@@ -221,7 +211,7 @@ def _best_lambda(plan: Plan, frame: pd.DataFrame) -> Figure:
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
     bare(axes)
-    legend_beside(figure)
+    figure.legend(loc="outside right center", frameon=False)
     return figure
 
 
@@ -243,7 +233,7 @@ def _coverage_error(plan: Plan, frame: pd.DataFrame) -> Figure:
     axes.plot(nodes, chance, ":", color="black", label="sampling error of the test nodes")
     axes.set(xscale="log", yscale="log", xlabel="nodes", ylabel="mean |PICP − nominal|")
     bare(axes)
-    legend_beside(figure)
+    figure.legend(loc="outside right center", frameon=False)
     return figure
 
 

@@ -91,8 +91,8 @@ def make_plan(
         name: None if everywhere else missing_message(find_dataset(name)) for name in spec.datasets
     }
     here = [name for name, reason in reasons.items() if reason is None]
-    here, conditions = here[: QUICK_SETS if quick else None], spec.conditions
-    conditions = conditions[: QUICK_CONDITIONS if quick else None]
+    here = here[: QUICK_SETS if quick else None]
+    conditions = spec.conditions[: QUICK_CONDITIONS if quick else None]
     cells = []
     for dataset, condition, variant in itertools.product(here, conditions, spec.variants):
         if getattr(variant, protocol) is None:
@@ -118,16 +118,11 @@ def _settings(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Return the method's settings, and the other fields of the cell."""
     fields = {"view": find_protocol(protocol).views[0], **condition.cell}
-    own = _for_dataset(getattr(variant, protocol), dataset)
-    return {**own, **fields.pop("settings", {})}, fields
-
-
-def _for_dataset(settings: Mapping[str, Any], dataset: str) -> dict[str, Any]:
-    """Choose a data set's own value where a setting has one for each."""
-    return {
+    own = {  # a data set's own value where a setting has one for each
         name: value[dataset] if isinstance(value, Mapping) else value
-        for name, value in settings.items()
+        for name, value in getattr(variant, protocol).items()
     }
+    return {**own, **fields.pop("settings", {})}, fields
 
 
 def check_spec(spec: Spec) -> None:
@@ -160,17 +155,11 @@ def check_spec(spec: Spec) -> None:
     if not spec.text and spec.table != "statistics" and not (spec.variants and spec.datasets):
         raise SettingError(f"{spec.name}: expected data sets and variants, got none")
     for variant, protocol in itertools.product(spec.variants, PROTOCOLS):
-        _check_settings(variant, protocol)
+        for setting in getattr(variant, protocol) or ():
+            names = setting_names(variant.method, protocol)
+            check_choice(f"setting of {variant.method}", setting, names)
     for condition in spec.conditions:
         _check_condition(condition, spec.datasets)
-
-
-def _check_settings(variant: Variant, protocol: str) -> None:
-    settings = getattr(variant, protocol)
-    if settings is not None:
-        names = setting_names(variant.method, protocol)
-        for setting in settings:
-            check_choice(f"setting of {variant.method}", setting, names)
 
 
 def _check_condition(condition: Condition, datasets: Sequence[str]) -> None:

@@ -9,11 +9,8 @@ import pandas as pd
 
 from qpignn.errors import ReadError, SettingError, UnknownNameError, quoted
 
-OWN_UNIT = (
-    "CF-GNN",
-    "CF-GNN_opt",
-    "CF-GNN tuned",
-)  # models whose published widths are in the target's unit
+OWN_UNIT = ("CF-GNN", "CF-GNN_opt", "CF-GNN tuned")
+"""Models whose published widths are in the target's unit."""
 
 
 def compare_with_figures(rows: list[dict[str, Any]], path: Path, model: str) -> pd.DataFrame:

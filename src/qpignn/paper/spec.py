@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from typing import Any
 
@@ -64,8 +64,8 @@ class Spec:
         rows, columns: of the table: ``dataset``, ``variant`` or ``condition`` each.
         seeds: how many.
         facts: the file of the paper's own figures, if it gives some.
-        picture: which picture to draw, see :data:`qpignn.reports.pictures.PICTURES`.
-        table: which table to make, see :data:`qpignn.reports.paper.TABLES`.
+        picture: which picture to draw, see :data:`qpignn.paper.pictures.PICTURES`.
+        table: which table to make, see :data:`qpignn.paper.tables.TABLES`.
         keep: what cells keep beside their figures.
         text: a table that nothing computes: headings, then rows.
         note: what a reader should know beside it.
@@ -87,6 +87,20 @@ class Spec:
     keep: tuple[str, ...] = ()
     text: tuple[tuple[str, ...], ...] = ()
     note: str = ""
+
+
+def on_real(spec: Spec) -> Spec:
+    """Return a table of the synthetic data sets with the real ones in their place.
+
+    Args:
+        spec: the table; its texts and the name of its facts say "synthetic".
+
+    Returns:
+        The same on the real data sets; all texts say "real".
+    """
+    texts = {key: text for key, text in vars(spec).items() if isinstance(text, str)}
+    renamed: dict[str, Any] = {k: text.replace("synthetic", "real") for k, text in texts.items()}
+    return replace(spec, datasets=REAL, **renamed)
 
 
 def read_facts(name: str) -> list[dict[str, str]]:

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from qpignn.paper.pictures import LABELS, LARGE, SMALL, THIN, legend_below, legend_beside, panels
+from qpignn.paper.pictures import LABELS, LARGE, SMALL, THIN, legend_below, panels
 from qpignn.paper.plan import Plan
 from qpignn.paper.tables import against_paper
 from qpignn.reports.plotting import DASHES, bare, method_style, style
@@ -197,7 +197,7 @@ def levels(plan: Plan, frame: pd.DataFrame) -> Figure:
     axes.set_xticks(range(len(wanted)), [f"{100 * level:g} % wanted" for level in wanted])
     axes.set_ylabel("coverage attained − wanted")
     bare(axes)
-    legend_beside(figure)
+    figure.legend(loc="outside right center", frameon=False)
     return figure
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from operator import itemgetter
 from typing import Any
 
 import pandas as pd
@@ -17,14 +18,9 @@ from qpignn.reports.tables import Shown, Table
 
 UNITS = {"mpiw": 1, "mpe": 1, "winkler": 1, "sharpness": 2}  # powers of the target's unit
 NAMES = {
-    "picp": "PICP",
-    "mpiw": "MPIW",
-    "mpe": "MPE",
-    "cwc": "CWC",
+    **{name: name.upper() for name in ("picp", "mpiw", "mpe", "cwc", "mae", "rmse")},
     "sharpness": "sharpness",
     "winkler": "Winkler",
-    "mae": "MAE",
-    "rmse": "RMSE",
     "mean_bound": "mean bound",
     "miss_rate": "miss rate",
     "pinball": "pinball loss",
@@ -46,12 +42,7 @@ def frame_of(plan: Plan, rows: Mapping[str, dict[str, Any]]) -> pd.DataFrame:
         rows: rows by key of their cells.
     """
     lines = [
-        {
-            **rows[planned.cell.key()],
-            "dataset": planned.dataset,
-            "variant": planned.variant,
-            "condition": planned.condition,
-        }
+        {**rows[planned.cell.key()], **{axis: getattr(planned, axis) for axis in AXES}}
         for planned in plan.cells
         if planned.cell.key() in rows
     ]
@@ -93,7 +84,8 @@ def _grid(plan: Plan, frame: pd.DataFrame) -> Table:
     for place in dict.fromkeys(frame[labels].itertuples(index=False, name=None)):
         named = dict(zip(labels, place, strict=True))
         fixed = {third: next(iter(frame[third])), **named}
-        cells = [figures.get(_point({**fixed, spec.columns: column}), ()) for column in columns]
+        points = ({**fixed, spec.columns: column} for column in columns)
+        cells = (figures.get(itemgetter(*AXES)(point), ()) for point in points)
         rows.append((*place, *cells))
     shown = " / ".join(NAMES.get(metric, metric) for metric in spec.metrics)
     headings = (*labels, *(f"{column or 'QpiGNN'}" for column in columns))
@@ -112,10 +104,6 @@ def _count(frame: pd.DataFrame) -> str:
     return f"{high} seed{'s' * (high > 1)}" if low == high else f"{low} to {high} seeds"
 
 
-def _point(place: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(place[axis] for axis in AXES)
-
-
 def _figures(plan: Plan, frame: pd.DataFrame) -> dict[tuple[str, ...], tuple[Shown, ...]]:
     """Mean and spread of every place, marked as the paper marks them."""
     metrics = list(plan.spec.metrics)
@@ -124,19 +112,13 @@ def _figures(plan: Plan, frame: pd.DataFrame) -> dict[tuple[str, ...], tuple[Sho
     groups = numbers.groupby([*AXES], sort=False)
     means, spreads = groups[metrics].mean(), groups[metrics].std()
     reached, best = _marks(plan, frame, means)
-    figures = {}
-    for place in means.index:
-        figures[place] = tuple(
-            Shown(
-                metric,
-                _number(means.loc[place, metric]),
-                _number(spreads.loc[place, metric]),
-                strong=metric == "picp" and place in reached,
-                best=metric == "mpiw" and place in best,
-            )
-            for metric in metrics
-        )
-    return figures
+
+    def figure(place: Any, metric: str) -> Shown:
+        mean, spread = (_number(table.loc[place, metric]) for table in (means, spreads))
+        strong = metric == "picp" and place in reached
+        return Shown(metric, mean, spread, strong, best=metric == "mpiw" and place in best)
+
+    return {place: tuple(figure(place, metric) for metric in metrics) for place in means.index}
 
 
 def _marks(plan: Plan, frame: pd.DataFrame, means: pd.DataFrame) -> tuple[set[Any], set[Any]]:
@@ -198,11 +180,9 @@ def _gains(means: pd.DataFrame, name: str, rivals: list[str]) -> dict[str, str]:
             theirs[rival] = means.loc[rival].loc[both].mean()
             gains[rival] = _gain(mine.loc[both].mean() / theirs[rival])
     pooled = pd.DataFrame(theirs).T.drop(index=list(OWN_UNIT), errors="ignore")
-    for label, part in (
-        ("their mean, CF-GNN apart", pooled),
-        ("the same without the widest", pooled.drop(index=pooled["mpiw"].idxmax())),
-    ):
-        gains[label] = _gain(mine.mean() / part.mean())
+    gains["their mean, CF-GNN apart"] = _gain(mine.mean() / pooled.mean())
+    others = pooled.drop(index=pooled["mpiw"].idxmax())
+    gains["the same without the widest"] = _gain(mine.mean() / others.mean())
     return gains
 
 
@@ -245,11 +225,8 @@ def against_paper(plan: Plan, frame: pd.DataFrame) -> pd.DataFrame:
     paper = pd.DataFrame(read_facts(plan.spec.facts)).rename(columns={"value": "paper"})
     paper["paper"] = paper["paper"].astype(float)
     if plan.spec.table == "statistics":
-        paper["ours"] = [
-            _size(name, plan.protocol, metric)
-            for name, metric in zip(paper["dataset"], paper["metric"], strict=True)
-        ]
-        table = paper
+        places = zip(paper["dataset"], paper["metric"], strict=True)
+        table = paper.assign(ours=[_size(name, plan.protocol, metric) for name, metric in places])
     else:
         metrics = list(plan.spec.metrics)
         long = frame[[*AXES, *metrics]].melt([*AXES], var_name="metric", value_name="ours")

@@ -1,14 +1,6 @@
 """The intervals themselves, model by model, on the real data sets."""
 
-from dataclasses import replace
-
 from qpignn.paper.entries import bands_synthetic
-from qpignn.paper.spec import REAL
+from qpignn.paper.spec import on_real
 
-SPEC = replace(
-    bands_synthetic.SPEC,
-    name="bands_real",
-    title="Intervals of test nodes, real data sets",
-    place="appendix K, real",
-    datasets=REAL,
-)
+SPEC = on_real(bands_synthetic.SPEC)
