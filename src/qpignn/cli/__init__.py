@@ -101,15 +101,9 @@ def main() -> None:
         try:
             code = copy_context().run(app, args=arguments, standalone_mode=False)
         except UsageError as error:
-            code = _refuse(error)
+            code, message = MISTAKE, error.format_message()
+            if message:  # otherwise no command was named, and typer has printed the help
+                where = f"; see '{error.ctx.command_path} --help'" if error.ctx is not None else ""
+                line = f"error: {printable(message.rstrip('.'))}{where}"
+                typer.secho(line, fg="red", err=True)
     sys.exit(code or 0)
-
-
-def _refuse(error: Any) -> int:
-    """Print in one line what is wrong with the arguments; without any, show the help."""
-    message = error.format_message()
-    if not message:  # no command was named: typer has printed the help
-        return MISTAKE
-    where = f"; see '{error.ctx.command_path} --help'" if error.ctx is not None else ""
-    typer.secho(f"error: {printable(message.rstrip('.'))}{where}", fg="red", err=True)
-    return MISTAKE

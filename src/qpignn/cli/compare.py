@@ -72,8 +72,7 @@ def compare(
         typer.Option(help="Results file (SQLite); finished cells in it are not run again."),
     ] = None,
     out: Annotated[
-        Path | None,
-        typer.Option(help="Table to write (.md, .tex, .csv or .json).", metavar="FILE"),
+        Path | None, typer.Option(help="Table to write (.md, .tex, .csv or .json).", metavar="FILE")
     ] = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Run all cells again.")] = False,
     rank: Annotated[
@@ -97,11 +96,16 @@ def compare(
 
     Example: qpignn compare --datasets basic,er --methods qpignn --seeds 3 --jobs 2
     """
-    levels = _levels(confidence)
+    from qpignn.intervals import check_level
+
+    levels = [check_level(parse_number(word), "--confidence") for word in names(confidence)]
     _check_sources(datasets, nodes, edges, roles)
     for name in [] if methods == "all" else names(methods):
         check_method(name)
-    _check_words(protocol=protocol, view=view, split=split, engine=engine)
+    words: dict[str, Any] = {"protocol": protocol, "view": view, "split": split}
+    given = {name: word for name, word in {**words, "engine": engine}.items() if word is not None}
+    for option, word in given.items():
+        check_choice(option, word, KNOWN[option])
     if out is not None:
         _check_table(out)
     # all that takes time to import comes from here on
@@ -117,30 +121,29 @@ def compare(
             _datasets(datasets) if own is None else [own],
             list(ALL) if methods == "all" else names(methods),
             seeds,
-            protocol=protocol,
-            view=view,
-            split=split,
+            **words,
             confidence_levels=levels,
             settings=settings,
             label_fraction=label_fraction,
         )
         if against is not None:
-            check_single_method(
-                {(cell.method, cell.confidence_level) for cell in cells}, against_model
-            )
+            kinds = {(cell.method, cell.confidence_level) for cell in cells}
+            check_single_method(kinds, against_model)
         outcome = run_shown(cells, results, jobs=jobs, engine=engine, fresh=fresh)
     if outcome.rows:
-        _show(outcome.rows, protocol, rank=rank, out=out, as_json=as_json)
+        if out is not None:
+            _write_table(outcome.rows, protocol, out)
+        if as_json:
+            print_json(ranked(outcome.rows) if rank else outcome.rows)
+        elif rank:
+            print_ranks(outcome.rows)
+        else:
+            print_rows(outcome.rows, protocol)
+        tell_exploded(outcome.rows)
         if against is not None:
             print_against(outcome.rows, against, against_model, quiet=as_json)
     if outcome.failures:
         raise typer.Exit(1)
-
-
-def _levels(confidence: str) -> list[float]:
-    from qpignn.intervals import check_level
-
-    return [check_level(parse_number(word), "--confidence") for word in names(confidence)]
 
 
 def _check_sources(
@@ -158,28 +161,6 @@ def _check_sources(
     given = [*["edges"] * (edges is not None), *roles.given()]
     if given:
         raise SettingError(f"expected no roles of columns with --datasets, got {quoted(given)}")
-
-
-def _check_words(**choices: str | None) -> None:
-    """Raise for a word that its option does not know."""
-    for option, word in choices.items():
-        if word is not None:
-            check_choice(option, word, KNOWN[option])
-
-
-def _show(
-    rows: list[dict[str, Any]], protocol: str, *, rank: bool, out: Path | None, as_json: bool
-) -> None:
-    """Print the rows as they were asked for, and write their table."""
-    if out is not None:
-        _write_table(rows, protocol, out)
-    if as_json:
-        print_json(ranked(rows) if rank else rows)
-    elif rank:
-        print_ranks(rows)
-    else:
-        print_rows(rows, protocol)
-    tell_exploded(rows)
 
 
 def results_file(results: Path | None) -> Path:
@@ -239,10 +220,8 @@ def run_shown(
                 ),
             )
     except KeyboardInterrupt:
-        kept = len(store.get(cells))
-        raise KeyboardInterrupt(
-            f"{kept} of {len(cells)} rows are in {store.path}; call again to go on"
-        ) from None
+        kept = f"{len(store.get(cells))} of {len(cells)} rows"
+        raise KeyboardInterrupt(f"{kept} are in {store.path}; call again to go on") from None
     say(f"{len(outcome.rows)} rows, {outcome.reused} of them found in {store.path}")
     for cell, error in outcome.failures:
         say(f"failed: {cell.name} {cell.method} seed {cell.seed}: {error}")
@@ -254,14 +233,11 @@ def _datasets(wanted: str) -> list[str]:
 
     if wanted != "all":
         return names(wanted)
-    here = []
-    for name, entry in BENCHMARK.items():
-        reason = missing_message(entry)
-        if reason is None:
-            here.append(name)
-        else:
+    missing = {name: missing_message(entry) for name, entry in BENCHMARK.items()}
+    for name, reason in missing.items():
+        if reason is not None:
             say(f"left out: {name} ({reason})")
-    return here
+    return [name for name, reason in missing.items() if reason is None]
 
 
 @contextmanager
@@ -297,11 +273,7 @@ def _write_table(rows: list[dict[str, Any]], protocol: str, path: Path) -> None:
     from qpignn.io.files import write_atomically
     from qpignn.reports.comparison import WRITERS, comparison_csv, comparison_table
 
-    suffix = path.suffix.lower()
-    text = (
-        comparison_csv(rows)
-        if suffix == ".csv"
-        else WRITERS[suffix](comparison_table(rows, protocol))
-    )
+    write = WRITERS.get(path.suffix.lower())  # none for .csv, which takes the rows themselves
+    text = write(comparison_table(rows, protocol)) if write else comparison_csv(rows)
     write_atomically(path, text.encode())
     say(f"wrote {path}")

@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from math import isnan
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from qpignn.cli.output import print_table, say
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PLACE = (("data set", "{dataset}"), ("method", "{method}"), ("wanted", "{confidence_level:g}"))
+"""The columns that name a line: heading, and format of its value."""
 
 
 def print_rows(rows: list[dict[str, Any]], protocol: str) -> None:
@@ -19,24 +25,31 @@ def print_rows(rows: list[dict[str, Any]], protocol: str) -> None:
     from qpignn.reports.tables import over_seeds
 
     table = over_seeds(rows)
-    shown = [
-        (
-            line["dataset"],
-            line["method"],
-            f"{line['confidence_level']:g}",
-            *(
-                f"{line[f'{name}_mean']:.3f}"
-                + (f" ± {line[f'{name}_std']:.3f}" if line["seeds"] > 1 else "")
-                for name in ("picp", "mpiw", "winkler")
-            ),
-            "" if isnan(line["limit"]) else f"{line['limit']:.2f}",
-            f"{line['fit_seconds_mean']:.1f}",
-        )
-        for line in table.to_dict("records")
-    ]
+    for name in ("picp", "mpiw", "winkler"):
+        figures = zip(table[f"{name}_mean"], table[f"{name}_std"], table["seeds"], strict=True)
+        table[name] = [
+            f"{mean:.3f}" + (f" ± {std:.3f}" if seeds > 1 else "") for mean, std, seeds in figures
+        ]
     title = f"protocol {protocol}, mean ± deviation over {_seeds(table)} seeds"
-    headings = ("data set", "method", "wanted", "PICP", "MPIW", "Winkler", "× limit", "seconds")
-    print_table(title, headings, shown)
+    _print_lines(
+        title,
+        table.assign(limit=_known(table["limit"], ".2f")),
+        *PLACE,
+        *(("PICP", "{picp}"), ("MPIW", "{mpiw}"), ("Winkler", "{winkler}")),
+        *(("× limit", "{limit}"), ("seconds", "{fit_seconds_mean:.1f}")),
+    )
+
+
+def _print_lines(title: str, table: pd.DataFrame, *columns: tuple[str, str]) -> None:
+    """Print a table; a column is its heading and the format of a line's value."""
+    lines = table.to_dict("records")
+    shown = [[text.format_map(line) for _, text in columns] for line in lines]
+    print_table(title, [heading for heading, _ in columns], shown)
+
+
+def _known(values: pd.Series[float], form: str) -> list[str]:
+    """Return numbers as text; those that are not known are blank."""
+    return ["" if isnan(value) else f"{value:{form}}" for value in values]
 
 
 def ranked(rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -51,9 +64,8 @@ def ranked(rows: list[dict[str, Any]]) -> dict[str, Any]:
     from qpignn.reports.tables import first_places, ranking
 
     ranks = ranking(rows)
-    counts = first_places(ranks)
-    places = {"ranks": ranks.to_dict("records"), "first_places": counts.to_dict("records")}
-    return {"rows": rows, **places}
+    tables = {"ranks": ranks, "first_places": first_places(ranks)}
+    return {"rows": rows, **{name: table.to_dict("records") for name, table in tables.items()}}
 
 
 def print_ranks(rows: list[dict[str, Any]]) -> None:
@@ -65,45 +77,25 @@ def print_ranks(rows: list[dict[str, Any]]) -> None:
     from qpignn.reports.tables import first_places, ranking
 
     ranks = ranking(rows)
-    shown = [
-        (
-            line["dataset"],
-            line["method"],
-            f"{line['confidence_level']:g}",
-            f"{line['picp_mean']:.3f}",
-            f"{line['mpiw_mean']:.3f}",
-            "" if isnan(line["by_width"]) else f"{line['by_width']:.0f}",
-            f"{line['winkler_mean']:.3f}",
-            f"{line['by_winkler']:.0f}",
-            f"{line['over_best']:.2f}",
-            f"{line['fit_seconds_mean']:.1f}",
-        )
-        for line in ranks.to_dict("records")
-    ]
-    headings = (
-        *("data set", "method", "wanted", "PICP", "MPIW", "place", "Winkler", "place", "/ best"),
-        "seconds",
+    _print_lines(
+        f"places, means over {_seeds(ranks)} seeds",
+        ranks.assign(by_width=_known(ranks["by_width"], ".0f")),
+        *PLACE,
+        *(("PICP", "{picp_mean:.3f}"), ("MPIW", "{mpiw_mean:.3f}"), ("place", "{by_width}")),
+        *(("Winkler", "{winkler_mean:.3f}"), ("place", "{by_winkler:.0f}")),
+        *(("/ best", "{over_best:.2f}"), ("seconds", "{fit_seconds_mean:.1f}")),
     )
-    print_table(f"places, means over {_seeds(ranks)} seeds", headings, shown)
-    counts = [
-        (
-            line["method"],
-            f"{line['confidence_level']:g}",
-            str(line["first_by_width"]),
-            str(line["first_by_winkler"]),
-            f"{line['covers']} of {line['data_sets']}",
-            f"{line['winkler_over_best']:.3f}",
-            f"{line['seconds']:.1f}",
-        )
-        for line in first_places(ranks).to_dict("records")
-    ]
-    columns = (
-        *("method", "wanted", "first by MPIW", "by Winkler", "covers", "Winkler / best", "seconds"),
+    _print_lines(
+        "first places; a method competes by MPIW where it covers",
+        first_places(ranks),
+        *PLACE[1:],
+        *(("first by MPIW", "{first_by_width}"), ("by Winkler", "{first_by_winkler}")),
+        *(("covers", "{covers} of {data_sets}"), ("Winkler / best", "{winkler_over_best:.3f}")),
+        ("seconds", "{seconds:.1f}"),
     )
-    print_table("first places; a method competes by MPIW where it covers", columns, counts)
 
 
-def _seeds(table: Any) -> str:
+def _seeds(table: pd.DataFrame) -> str:
     """Over how many seeds each line averages."""
     low, high = int(table["seeds"].min()), int(table["seeds"].max())
     return str(low) if low == high else f"{low} to {high}"
@@ -121,26 +113,15 @@ def print_against(rows: list[dict[str, Any]], path: Path, model: str, *, quiet: 
     from qpignn.paper.reference_figures import compare_with_figures
 
     table = compare_with_figures(rows, path, model)
-    differences = table[["picp_difference", "mpiw_difference"]].abs()
-    verdict = (
-        f"|ΔPICP|: median {differences['picp_difference'].median():.3f}, "
-        f"largest {differences['picp_difference'].max():.3f}; "
-        f"|ΔMPIW|: median {differences['mpiw_difference'].median():.3f}, "
-        f"largest {differences['mpiw_difference'].max():.3f}; {len(table)} data sets"
-    )
+    columns, verdict = [("data set", "{dataset}")], ""
+    for metric in ("picp", "mpiw"):
+        for heading, kind in ((metric.upper(), ""), ("paper", "_paper"), ("Δ", "_difference")):
+            columns.append((heading, f"{{{metric}{kind}:.3f}}"))
+        size = table[f"{metric}_difference"].abs()
+        verdict += f"|Δ{metric.upper()}|: median {size.median():.3f}, largest {size.max():.3f}; "
     if not quiet:
-        columns = [
-            f"{metric}{kind}"
-            for metric in ("picp", "mpiw")
-            for kind in ("", "_paper", "_difference")
-        ]
-        shown = [
-            (line["dataset"], *(f"{line[column]:.3f}" for column in columns))
-            for line in table.to_dict("records")
-        ]
-        headings = ("data set", "PICP", "paper", "Δ", "MPIW", "paper", "Δ")
-        print_table(f"against {model}", headings, shown)
-    say(verdict)
+        _print_lines(f"against {model}", table, *columns)
+    say(f"{verdict}{len(table)} data sets")
 
 
 def tell_exploded(rows: list[dict[str, Any]]) -> None:

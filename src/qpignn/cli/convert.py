@@ -31,10 +31,14 @@ def convert(
     command starts a killed conversion again.
 
     Example: qpignn convert --nodes nodes.parquet --edges edges.parquet --target flow --out graph
+
+    Raises:
+        SettingError: if a sheet of an Excel file is named.
     """
     check_output(out, folder=True)
     check_integer("--memory", memory)
-    _check_no_sheets(roles)
+    if roles.node_sheet or roles.edge_sheet:
+        raise SettingError("--node-sheet and --edge-sheet go with Excel files, which fit reads")
     check_tables(nodes, edges, roles)
     from qpignn.data.convert import convert_graph
 
@@ -50,8 +54,3 @@ def convert(
         f"in {out}"
     )
     typer.echo(f"next: qpignn fit --graph {out} --out model")
-
-
-def _check_no_sheets(roles: ColumnRoles) -> None:
-    if roles.node_sheet or roles.edge_sheet:
-        raise SettingError("--node-sheet and --edge-sheet go with Excel files, which fit reads")

@@ -10,10 +10,9 @@ import typer
 from qpignn.cli.compare import run_shown
 from qpignn.cli.output import Json, check_output, names, print_json
 from qpignn.errors import SettingError, import_optional
+from qpignn.paper.entries.lambda_curve import PLAIN
 
 LAMBDAS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.7, 1.0)
-# so that λ alone decides: nothing else shrinks or widens, and no early stop picks an epoch
-PLAIN = {"dropout": 0.0, "weight_decay": 0.0, "lr": 5e-3, "patience": None}
 
 
 def curve(
@@ -31,8 +30,13 @@ def curve(
     """Draw coverage and width against λ, for both forms of the loss and the default.
 
     Example: qpignn curve --out lambda.png --jobs 2
+
+    Raises:
+        SettingError: if --out is neither a .png nor an .svg file.
     """
-    _check_picture(out)
+    if out.suffix.lower() not in (".png", ".svg"):
+        raise SettingError(f"--out: expected a file ending in .png or .svg, got {out}")
+    check_output(out, folder=False)
     import_optional("matplotlib", "a picture")
     from qpignn.experiments.cell import Cell, grid
     from qpignn.paper.loss_curve import VIOLATIONS, lambda_curve
@@ -58,9 +62,3 @@ def curve(
         print_json(rows)
     else:
         typer.echo(f"wrote {out}")
-
-
-def _check_picture(path: Path) -> None:
-    if path.suffix.lower() not in (".png", ".svg"):
-        raise SettingError(f"--out: expected a file ending in .png or .svg, got {path}")
-    check_output(path, folder=False)

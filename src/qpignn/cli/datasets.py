@@ -81,9 +81,8 @@ def _differences(entry: Dataset, protocol: str) -> list[str]:
 
 
 def _print(rows: list[dict[str, Any]]) -> None:
-    others = [f"{name} edges" for name in OTHERS]
-    headings = ("name", "nodes", "edges", "features", *others, "here", "about")
     counts = ("nodes", "edges", "features", *(f"{name}_edges" for name in OTHERS))
+    headings = ("name", *(count.replace("_", " ") for count in counts), "here", "about")
     shown = [
         (
             row["name"],

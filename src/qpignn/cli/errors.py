@@ -52,8 +52,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             if debugging.get() or os.environ.get("QPIGNN_DEBUG"):
                 traceback.print_exception(error)
             message, code = describe_error(error)
-            if code == INTERRUPTED:
-                _clear_interrupt()
+            # CPython records a KeyboardInterrupt that was raised inside ``exec`` of a string, which
+            # imports of libraries use, even after it was caught; ``python -m`` then ends by SIGINT,
+            # not with our exit code. The next ``exec`` clears the record.
+            exec("")
             if code != INTERRUPTED or is_main_process():
                 typer.secho(printable(message), fg="red", err=True)
             raise typer.Exit(code) from None
@@ -104,33 +106,21 @@ def _limited_address_space(error: BaseException) -> bool:
 
     The dynamic loader reports it; CPython may raise a ``SystemError`` or ``ImportError`` instead.
     """
-    if "failed to map segment" in str(error):
-        return True
-    return isinstance(error, SystemError | ImportError) and free_memory() < LITTLE
+    imports = isinstance(error, SystemError | ImportError)
+    return "failed to map segment" in str(error) or (imports and free_memory() < LITTLE)
 
 
 def _no_memory(error: BaseException) -> bool:
     """Return whether an allocation failed; torch has no exception class for it on the CPU."""
     if isinstance(error, MemoryError) or getattr(error, "errno", None) == errno.ENOMEM:
         return True
-    by_name = type(error).__name__ == "OutOfMemoryError"
-    return by_name or "can't allocate memory" in str(error)
+    return type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
 
 
 def _line(error: BaseException) -> str:
     """Return an error's class and message in one line."""
     message = " ".join(str(error).split())
     return f"{type(error).__name__}: {message}" if message else type(error).__name__
-
-
-def _clear_interrupt() -> None:
-    """Make the process end with our exit code, not by SIGINT.
-
-    CPython records a KeyboardInterrupt that was raised inside ``exec`` of a string, which imports
-    of libraries use, even after it was caught; ``python -m`` then ends by the signal. The next
-    ``exec`` clears the record.
-    """
-    exec("")
 
 
 def _discard_output() -> None:

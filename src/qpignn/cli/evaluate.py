@@ -103,8 +103,7 @@ def _labelled_since(fit: Fit, nodes: Path, edges: Path | None) -> Data:
 
     ids: pd.Index = pd.Index(node_ids(fit.data), tupleize_cols=False)
     positions = torch.from_numpy(NodeIndex(ids).positions(node_ids(data)))
-    given = torch.zeros(len(positions), dtype=torch.bool)
-    given[positions >= 0] = given_nodes(fit.data)[positions[positions >= 0]]
+    given = (positions >= 0) & given_nodes(fit.data)[positions]
     data.test_mask = labelled(data) & ~given
     data.train_mask = labelled(data) & given
     if not bool(data.test_mask.any()):

@@ -27,7 +27,6 @@ from qpignn.errors import SettingError, WriteError, check_choice, quoted
 from qpignn.names import DATASETS
 
 if TYPE_CHECKING:
-    from torch import Tensor
     from torch_geometric.data import Data
 
     from qpignn.data.readers import GraphTables
@@ -104,6 +103,7 @@ def fit(
     from qpignn.data.graph import given_nodes, test_nodes
     from qpignn.data.mapped import describe_graph
     from qpignn.data.settings import hide_targets
+    from qpignn.data.split import split_nodes
     from qpignn.data.structure import summarize_graph
     from qpignn.methods.bundle import Fit, has_finished_fit, save_fit
 
@@ -113,7 +113,8 @@ def fit(
     data, tables, origin = _graph(dataset, nodes, edges, graph, roles)
     counts = asdict(summarize_graph(data)) if graph is None else describe_graph(graph).counts()
     _print_counts(counts, data, tables)
-    data = _split(data, share, given_split, seed)
+    if given_split is None and share > 0:
+        data = split_nodes(data, test=share, seed=seed)
     given, test = given_nodes(data), test_nodes(data)
     if not bool(given.any()):
         raise SettingError(f"--split {given_split}: expected labelled train nodes, got none")
@@ -121,14 +122,12 @@ def fit(
     checkpoint = out / CHECKPOINT
     with _mention_resume(checkpoint):
         _fit_kept(model, hide_targets(data, given), checkpoint, checkpoint_every, resume=resume)
-    if not is_main_process():
-        return
-    table = None if tables is None else tables.nodes
-    interrupted = model.history_.interrupted
-    saves = not (interrupted and has_finished_fit(out, model))
-    if saves:
-        with _mention_resume(checkpoint):
-            save_fit(out, Fit(model, data, table, origin))
+        if not is_main_process():
+            return
+        interrupted = model.history_.interrupted
+        saves = not (interrupted and has_finished_fit(out, model))
+        if saves:
+            save_fit(out, Fit(model, data, None if tables is None else tables.nodes, origin))
     if not interrupted:
         _clear(checkpoint)
     decided = _decided(model)
@@ -240,27 +239,16 @@ def _graph(
     return data, tables, Origin(None, roles.with_(id=tables.id, directed=directed))
 
 
-def _split(data: Data, share: float, column: str | None, seed: int) -> Data:
-    from qpignn.data.split import split_nodes
-
-    return split_nodes(data, test=share, seed=seed) if column is None and share > 0 else data
-
-
 def _fit_kept(
     model: IntervalMethod, data: Data, folder: Path, every: float, *, resume: bool
 ) -> None:
     """Fit with checkpoints in a folder; continue from those it holds, or remove them first."""
     from qpignn.runtime import distributed
-    from qpignn.training.checkpoint import (
-        checkpoints,
-        clear_checkpoints,
-        fit_key,
-        has_checkpoints,
-    )
+    from qpignn.training import checkpoint
 
-    if resume and not has_checkpoints(folder):
+    if resume and not checkpoint.has_checkpoints(folder):
         say(f"nothing to resume in {folder}: starting from the beginning")
-    if not resume and is_main_process() and clear_checkpoints(folder):
+    if not resume and is_main_process() and checkpoint.clear_checkpoints(folder):
         say(
             f"removed the unfinished fit in {folder}: starting from the beginning (--resume would "
             f"have continued it)"
@@ -270,8 +258,8 @@ def _fit_kept(
         if distributed.world_size() > 1:
             distributed.exit_on_sigterm()
             say(f"fitting on {distributed.world_size()} ranks")
-        writes = is_main_process()
-        with checkpoints(folder, fit_key(model, data), every, writes=writes, notify=say):
+        key, writes = checkpoint.fit_key(model, data), is_main_process()
+        with checkpoint.checkpoints(folder, key, every, writes=writes, notify=say):
             model.fit(data)
 
 
@@ -299,53 +287,44 @@ def _mention_resume(folder: Path) -> Iterator[None]:
 
 
 def _print_counts(counts: dict[str, Any], data: Data, tables: GraphTables | None) -> None:
+    from qpignn.data.matrix import is_sparse, stored_values
+
     kind = "directed edges" if counts["directed"] else "edges"
-    more = ""
+    sparse = more = ""
+    if is_sparse(data.x):
+        filled = len(stored_values(data.x)) / (data.x.shape[0] * data.x.shape[1])
+        sparse = f" (sparse: {100 * filled:.2g} % are not zero)"
     if "components" in counts:  # not counted for a graph that stays on disk
         more = f"; isolated nodes: {counts['isolated']:,}, "
         more += f"connected components: {counts['components']:,}"
     say(
         f"read: {counts['nodes']:,} nodes ({counts['labelled']:,} labelled), {counts['edges']:,} "
-        f"{kind}, {counts['features']:,} features{_sparse(data.x)}{more}"
+        f"{kind}, {counts['features']:,} features{sparse}{more}"
     )
     for line in [*_detected(tables), *_encoded(data)]:
         say(f"  {line}")
 
 
-def _sparse(x: Tensor) -> str:
-    """Return the share of non-zeros of a sparse feature matrix as text; empty for a dense one."""
-    from qpignn.data.matrix import is_sparse, stored_values
-
-    if not is_sparse(x):
-        return ""
-    filled = len(stored_values(x)) / (x.shape[0] * x.shape[1])
-    return f" (sparse: {100 * filled:.2g} % are not zero)"
-
-
-def _detected(tables: GraphTables | None) -> list[str]:
-    """Return one line per property of the files that was detected, not given."""
+def _detected(tables: GraphTables | None) -> Iterator[str]:
+    """Yield one line per property of the files that was detected, not given."""
     if tables is None:
-        return []
-    lines = [f"ids: column {tables.id}"] if tables.id != "id" else []
+        return
+    if tables.id != "id":
+        yield f"ids: column {tables.id}"
     for name, frame in (("nodes", tables.nodes), ("edges", tables.edges)):
         if frame is not None and frame.attrs.get("decimal") == ",":
-            lines.append(f"{name}: decimal commas")
-    return lines
+            yield f"{name}: decimal commas"
 
 
-def _encoded(data: Data) -> list[str]:
-    """Return one line per column that is not plain numbers: how it was encoded."""
+def _encoded(data: Data) -> Iterator[str]:
+    """Yield one line per column that is not plain numbers: how it was encoded."""
     coding = data.get("coding")
-    if coding is None:
-        return []
-    lines = []
-    for column in coding.columns:
+    for column in () if coding is None else coding.columns:
         if column.kind == "category":
-            lines.append(f"{column.name}: {len(column.categories)} categories, one column each")
+            yield f"{column.name}: {len(column.categories)} categories, one column each"
         if column.blank:
             filled = "" if column.fill is None else f" filled with the median {column.fill:g} and"
-            lines.append(f"{column.name}: missing values{filled} marked in an extra column")
-    return lines
+            yield f"{column.name}: missing values{filled} marked in an extra column"
 
 
 def _decided(model: IntervalMethod) -> dict[str, Any]:

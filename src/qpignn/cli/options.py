@@ -26,56 +26,30 @@ NODES_HELP = "Node table (.csv, .tsv, .parquet, .xlsx), or a .graphml file with 
 EDGES_HELP = "Edge table."
 Text = str | None
 SavedMethod = Annotated[
-    Text,
-    typer.Option("--method", help="Class of a model of your own, as in 'fit': mine.py:Class."),
+    Text, typer.Option("--method", help="Class of a model of your own, as in 'fit': mine.py:Class.")
 ]
-ROLE_OPTIONS: dict[str, Any] = {
-    "target": Annotated[Text, typer.Option(help="Column to predict; blank = unlabelled.")],
-    "id": Annotated[
-        Text, typer.Option(help="Id column of the node table; default id, node_id or node.")
-    ],
-    "features": Annotated[
-        Text, typer.Option(help="Feature columns, separated by commas; default: all others.")
-    ],
-    "ignore": Annotated[Text, typer.Option(help="Columns to ignore, separated by commas.")],
-    "categorical": Annotated[
-        Text, typer.Option(help="Feature columns to treat as categories, such as codes.")
-    ],
-    "missing": Annotated[
-        str,
-        typer.Option(help="Missing feature values: error, or impute (median and an indicator)."),
-    ],
-    "edge_ends": Annotated[
-        Text, typer.Option(help="The edge table's two id columns, such as from,to.")
-    ],
-    "edge_weight": Annotated[Text, typer.Option(help="Weight column of the edge table.")],
-    "node_weight": Annotated[Text, typer.Option(help="Weight column of the node table.")],
-    "split": Annotated[Text, typer.Option(help="Column with train, validation or test.")],
-    "coordinates": Annotated[
-        Text, typer.Option(help="Two columns for the map of the report (lon,lat).")
-    ],
-    "directed": Annotated[
-        bool,
-        typer.Option("--directed", help="Edges are directed: from the first id to the second."),
-    ],
-    "match_ids": Annotated[
-        str,
-        typer.Option(
-            help="How to match ids of edges to nodes: exact, number (007 = 7) or caseless."
-        ),
-    ],
-    "encoding": Annotated[str, typer.Option(help="Encoding of text files.")],
-    "decimal": Annotated[
-        str, typer.Option(help="Decimal separator of text files: . or , (auto: detected per file).")
-    ],
-    "thousands": Annotated[Text, typer.Option(help="Thousands separator of text files.")],
-    "node_sheet": Annotated[Text, typer.Option(help="Sheet with the nodes in an Excel workbook.")],
-    "edge_sheet": Annotated[Text, typer.Option(help="Sheet with the edges in an Excel workbook.")],
+ROLE_HELP = {
+    "target": "Column to predict; blank = unlabelled.",
+    "id": "Id column of the node table; default id, node_id or node.",
+    "features": "Feature columns, separated by commas; default: all others.",
+    "ignore": "Columns to ignore, separated by commas.",
+    "categorical": "Feature columns to treat as categories, such as codes.",
+    "missing": "Missing feature values: error, or impute (median and an indicator).",
+    "edge_ends": "The edge table's two id columns, such as from,to.",
+    "edge_weight": "Weight column of the edge table.",
+    "node_weight": "Weight column of the node table.",
+    "split": "Column with train, validation or test.",
+    "coordinates": "Two columns for the map of the report (lon,lat).",
+    "directed": "Edges are directed: from the first id to the second.",
+    "match_ids": "How to match ids of edges to nodes: exact, number (007 = 7) or caseless.",
+    "encoding": "Encoding of text files.",
+    "decimal": "Decimal separator of text files: . or , (auto: detected per file).",
+    "thousands": "Thousands separator of text files.",
+    "node_sheet": "Sheet with the nodes in an Excel workbook.",
+    "edge_sheet": "Sheet with the edges in an Excel workbook.",
 }
-"""The option of each field of ColumnRoles."""
-DEFAULTS = {field.name: field.default for field in fields(ColumnRoles)}
-
-
+"""Help of the option of each field of ColumnRoles."""
+FIELDS = {field.name: field for field in fields(ColumnRoles)}
 Command = Callable[..., None]
 
 
@@ -85,41 +59,46 @@ def takes_tables(*, without: tuple[str, ...] = ()) -> Callable[[Command], Comman
     Args:
         without: roles that get no option.
     """
-    options = {role: option for role, option in ROLE_OPTIONS.items() if role not in without}
+    options = {role: _option(role) for role in ROLE_HELP if role not in without}
     return lambda command: _with_options(command, options)
 
 
-def _with_options(command: Command, options: dict[str, Any]) -> Command:
+def _option(role: str) -> inspect.Parameter:
+    """Return the parameter of a role: text without a value by default, unless its field has one."""
+    default: Any = FIELDS[role].default
+    kind: Any = type(default)
+    if kind not in (bool, str):
+        kind, default = Text, None
+    option = typer.Option(f"--{role.replace('_', '-')}", help=ROLE_HELP[role])
+    annotation: Any = Annotated[kind, option]
+    return inspect.Parameter(
+        role, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
+    )
+
+
+def _with_options(command: Command, options: dict[str, inspect.Parameter]) -> Command:
     own = inspect.signature(command, eval_str=True)
-    shown: dict[str, inspect.Parameter] = {}
+    shown: list[inspect.Parameter] = []
     for name, parameter in own.parameters.items():
-        if name != "roles":
-            shown[name] = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
-            continue
-        for role, annotation in options.items():
-            default = DEFAULTS[role] or (None if "None" in str(annotation) else DEFAULTS[role])
-            shown[role] = inspect.Parameter(
-                role, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation
-            )
+        keyword = parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        shown += options.values() if name == "roles" else [keyword]
 
     @wraps(command)
     def run(**given: Any) -> None:
         roles = {role: given.pop(role) for role in options}
         command(**given, roles=_roles(roles))
 
-    run.__signature__ = own.replace(parameters=[*shown.values()])  # type: ignore[attr-defined]
-    run.__annotations__ = {name: one.annotation for name, one in shown.items()}
+    run.__signature__ = own.replace(parameters=shown)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in shown}
     return run
 
 
 def _roles(given: dict[str, Any]) -> ColumnRoles:
     """Return the options as roles; text with commas becomes several names."""
-    kinds = {field.name: str(field.type) for field in fields(ColumnRoles)}
     values: dict[str, Any] = {
-        name: (DEFAULTS[name] if value is None else tuple(names(value)))
-        if kinds[name].startswith("tuple")
-        else value
+        name: tuple(names(value)) if str(FIELDS[name].type).startswith("tuple") else value
         for name, value in given.items()
+        if value is not None
     }
     return ColumnRoles(**values)
 

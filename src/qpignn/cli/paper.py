@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qpignn.cli.compare import ENGINE_HELP, PROTOCOL_HELP, results_file, run_shown
-from qpignn.cli.output import check_output, print_json, print_table, say
+from qpignn.cli.output import Json, check_output, print_json, print_table, say
 from qpignn.errors import SettingError, check_choice, import_optional
 
 if TYPE_CHECKING:
     from qpignn.paper.plan import Plan
-    from qpignn.paper.spec import Spec
-    from qpignn.reports.tables import Table
 
 app = typer.Typer(name="paper", help="Every table and figure of the paper.", no_args_is_help=True)
 Name = Annotated[
@@ -27,8 +25,7 @@ Name = Annotated[
 Protocol = Annotated[str, typer.Option(help=PROTOCOL_HELP)]
 Seeds = Annotated[int | None, typer.Option(help="How many seeds; default the table's own.")]
 Quick = Annotated[
-    bool,
-    typer.Option("--quick", help="Two data sets, one seed, two epochs: does it work at all?"),
+    bool, typer.Option("--quick", help="Two data sets, one seed, two epochs: does it work at all?")
 ]
 Results = Annotated[
     Path | None, typer.Option(help="Results file (SQLite); finished cells are kept there.")
@@ -36,30 +33,24 @@ Results = Annotated[
 
 
 @app.command("list")
-def list_specs(
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document on stdout.")
-    ] = False,
-) -> None:
+def list_specs(as_json: Json = False) -> None:
     """Name all tables and figures, where the paper has them, and how many cells each needs."""
     from qpignn.paper import specs
 
-    def line(spec: Spec) -> dict[str, Any]:
+    lines: list[dict[str, Any]] = []
+    for spec in specs().values():
         runs = sum(min(spec.seeds, v.seeds or spec.seeds) for v in spec.variants)
         cells = len(spec.datasets) * len(spec.conditions) * runs
         kind = "figure" if spec.picture else "table"
         about = {"name": spec.name, "kind": kind, "place": spec.place, "title": spec.title}
-        return {**about, "seeds": spec.seeds, "cells": cells, "paper": spec.facts is not None}
-
-    lines = [line(spec) for spec in specs().values()]
+        figures = {"seeds": spec.seeds, "cells": cells, "paper": spec.facts is not None}
+        lines.append({**about, **figures})
     if as_json:
         print_json(lines)
         return
     headings = ("name", "kind", "in the paper", "title", "cells")
-    shown = [
-        (*(entry[key] for key in ("name", "kind", "place", "title")), f"{entry['cells']:,}")
-        for entry in lines
-    ]
+    keys = ("name", "kind", "place", "title")
+    shown = [(*(entry[key] for key in keys), f"{entry['cells']:,}") for entry in lines]
     print_table("tables and figures", headings, shown)
 
 
@@ -112,33 +103,26 @@ def show(
     """Print a table from the rows that are there; nothing is run.
 
     Example: qpignn paper show main --against-paper
+
+    Raises:
+        SettingError: for all, or if there are no figures to show.
     """
+    from qpignn.paper.tables import difference_table, frame_of, make_table
     from qpignn.reports.render import FORMATS
 
     write = FORMATS[check_choice("format", form, FORMATS)]
-    _check_single(name)
-    (plan,) = _plans(name, protocol, seeds, quick=quick, everywhere=not quick)
-    typer.echo(write(_table(plan, results, against_paper=against_paper)), nl=False)
-
-
-def _check_single(name: str) -> None:
     if name == "all":
         raise SettingError("show: expected one table or figure, got all; see qpignn paper list")
-
-
-def _table(plan: Plan, results: Path | None, *, against_paper: bool) -> Table:
-    """Return the table of a plan from the rows that are there, or raise."""
-    from qpignn.paper.tables import difference_table, frame_of, make_table
-
-    name = plan.spec.name
+    (plan,) = _plans(name, protocol, seeds, quick=quick, everywhere=not quick)
     if against_paper and plan.spec.facts is None:
-        raise SettingError(f"the paper gives no figures for {name!r}")
+        raise SettingError(f"the paper gives no figures for {plan.spec.name!r}")
     frame = frame_of(plan, _rows([plan], results))
     if len(frame) < len(plan.cells):
         say(f"{len(frame)} of {len(plan.cells)} cells are in {results_file(results)}")
     if frame.empty and plan.spec.variants:
-        raise SettingError(f"nothing to show yet; first qpignn paper run {name}")
-    return difference_table(plan, frame) if against_paper else make_table(plan, frame)
+        raise SettingError(f"nothing to show yet; first qpignn paper run {plan.spec.name}")
+    table = difference_table(plan, frame) if against_paper else make_table(plan, frame)
+    typer.echo(write(table), nl=False)
 
 
 def _plans(
@@ -151,10 +135,8 @@ def _plans(
     wanted = [*specs().values()] if name == "all" else [find_spec(name)]
     for spec in wanted:
         check_shown(spec)
-    return [
-        make_plan(spec, protocol, seeds=seeds, quick=quick, everywhere=everywhere)
-        for spec in wanted
-    ]
+    how: dict[str, Any] = {"seeds": seeds, "quick": quick, "everywhere": everywhere}
+    return [make_plan(spec, protocol, **how) for spec in wanted]
 
 
 def _rows(plans: Sequence[Plan], results: Path | None) -> dict[str, dict[str, Any]]:

@@ -44,8 +44,7 @@ def predict(
         bool, typer.Option("--all-levels", help="Bounds of every fitted level, as lower_90 …")
     ] = False,
     parts: Annotated[
-        bool,
-        typer.Option("--parts", help="Add the epistemic and aleatoric parts of each width."),
+        bool, typer.Option("--parts", help="Add the epistemic and aleatoric parts of each width.")
     ] = False,
     spreadsheet: Annotated[bool, typer.Option("--spreadsheet", help=SPREADSHEET_HELP)] = False,
     method: SavedMethod = None,
@@ -149,13 +148,11 @@ def _all_levels(fit: Fit, data: Data, asked: Any) -> pd.DataFrame:
     """Return one row per node: id, prediction, and the bounds of every level, widest last."""
     import pandas as pd
 
-    frames = []
+    bounds = []
     for level in fit.model.levels_:
         frame = fit.model.predict_interval(data, confidence_level=level).select(asked).to_frame()
-        name = f"{100 * level:g}"
-        frames.append(frame.rename(columns={"lower": f"lower_{name}", "upper": f"upper_{name}"}))
-    bounds = [frame.iloc[:, 2:] for frame in frames]
-    return pd.concat([frames[-1].iloc[:, :2], *bounds], axis=1)
+        bounds.append(frame[["lower", "upper"]].add_suffix(f"_{100 * level:g}"))
+    return pd.concat([frame.iloc[:, :2], *bounds], axis=1)
 
 
 def _mention_formulas(frame: pd.DataFrame) -> None:

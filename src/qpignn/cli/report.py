@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qpignn.cli.options import SavedMethod
-from qpignn.cli.output import (
-    Json,
-    check_output,
-    names,
-    print_json,
-    printable,
-    say,
-)
+from qpignn.cli.output import Json, check_output, names, print_json, printable, say
 from qpignn.errors import SettingError, quoted
 
 if TYPE_CHECKING:
