@@ -151,7 +151,7 @@ def _all_levels(fit: Fit, data: Data, asked: Any) -> pd.DataFrame:
     bounds = []
     for level in fit.model.levels_:
         frame = fit.model.predict_interval(data, confidence_level=level).select(asked).to_frame()
-        bounds.append(frame[["lower", "upper"]].add_suffix(f"_{100 * level:g}"))
+        bounds.append(frame.iloc[:, 2:].add_suffix(f"_{100 * level:g}"))
     return pd.concat([frame.iloc[:, :2], *bounds], axis=1)
 
 
