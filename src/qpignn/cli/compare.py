@@ -102,8 +102,8 @@ def compare(
     _check_sources(datasets, nodes, edges, roles)
     for name in [] if methods == "all" else names(methods):
         check_method(name)
-    words: dict[str, Any] = {"protocol": protocol, "view": view, "split": split}
-    given = {name: word for name, word in {**words, "engine": engine}.items() if word is not None}
+    choices: dict[str, Any] = {"protocol": protocol, "view": view, "split": split}
+    given = {name: word for name, word in {**choices, "engine": engine}.items() if word is not None}
     for option, word in given.items():
         check_choice(option, word, KNOWN[option])
     if out is not None:
@@ -121,7 +121,7 @@ def compare(
             _datasets(datasets) if own is None else [own],
             list(ALL) if methods == "all" else names(methods),
             seeds,
-            **words,
+            **choices,
             confidence_levels=levels,
             settings=settings,
             label_fraction=label_fraction,

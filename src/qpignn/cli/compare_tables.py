@@ -33,7 +33,7 @@ def print_rows(rows: list[dict[str, Any]], protocol: str) -> None:
     title = f"protocol {protocol}, mean ± deviation over {_seeds(table)} seeds"
     _print_lines(
         title,
-        table.assign(limit=_known(table["limit"], ".2f")),
+        table.assign(limit=_or_blank(table["limit"], ".2f")),
         *PLACE,
         *(("PICP", "{picp}"), ("MPIW", "{mpiw}"), ("Winkler", "{winkler}")),
         *(("× limit", "{limit}"), ("seconds", "{fit_seconds_mean:.1f}")),
@@ -47,7 +47,7 @@ def _print_lines(title: str, table: pd.DataFrame, *columns: tuple[str, str]) -> 
     print_table(title, [heading for heading, _ in columns], shown)
 
 
-def _known(values: pd.Series[float], form: str) -> list[str]:
+def _or_blank(values: pd.Series[float], form: str) -> list[str]:
     """Return numbers as text; those that are not known are blank."""
     return ["" if isnan(value) else f"{value:{form}}" for value in values]
 
@@ -79,7 +79,7 @@ def print_ranks(rows: list[dict[str, Any]]) -> None:
     ranks = ranking(rows)
     _print_lines(
         f"places, means over {_seeds(ranks)} seeds",
-        ranks.assign(by_width=_known(ranks["by_width"], ".0f")),
+        ranks.assign(by_width=_or_blank(ranks["by_width"], ".0f")),
         *PLACE,
         *(("PICP", "{picp_mean:.3f}"), ("MPIW", "{mpiw_mean:.3f}"), ("place", "{by_width}")),
         *(("Winkler", "{winkler_mean:.3f}"), ("place", "{by_winkler:.0f}")),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qpignn.cli.compare import ENGINE_HELP, PROTOCOL_HELP, results_file, run_shown
-from qpignn.cli.output import Json, check_output, print_json, print_table, say
+from qpignn.cli.output import check_output, print_json, print_table, say
 from qpignn.errors import SettingError, check_choice, import_optional
 
 if TYPE_CHECKING:
@@ -33,7 +33,11 @@ Results = Annotated[
 
 
 @app.command("list")
-def list_specs(as_json: Json = False) -> None:
+def list_specs(
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document on stdout.")
+    ] = False,
+) -> None:
     """Name all tables and figures, where the paper has them, and how many cells each needs."""
     from qpignn.paper import specs
 
