@@ -10,7 +10,7 @@ from torch import Tensor
 
 from qpignn.data.scaling import fit_feature_scaler
 from qpignn.encoders.held_out import member_inputs
-from qpignn.encoders.inputs import GraphInputs, prepare
+from qpignn.encoders.inputs import GraphInputs
 from qpignn.encoders.sage import SageEncoder
 from qpignn.encoders.sampling import Sampler
 
@@ -44,8 +44,8 @@ def both(weighted: bool, first: Tensor | None = None) -> tuple[GraphInputs, Grap
     stored, offset = scaler.transform_sparse(x.to_sparse_csr(), torch.float64)
     assert offset is not None
     dense = (x - scaler.shift) / scaler.scale
-    implicit = prepare(stored, edges, weight, first=first, offset=offset)
-    return implicit, prepare(dense, edges, weight, first=first)
+    implicit = SageEncoder.prepare(stored, edges, weight, first=first, offset=offset)
+    return implicit, SageEncoder.prepare(dense, edges, weight, first=first)
 
 
 def encoder(layers: int = 2, **settings: Any) -> SageEncoder:
@@ -147,7 +147,7 @@ def test_a_node_without_neighbours_gets_no_shift_from_them() -> None:
     scaler = fit_feature_scaler(x, torch.tensor([True, True]))
     assert (scaler.shift.item(), scaler.scale.item()) == (1, 1)
     stored, offset = scaler.transform_sparse(x, torch.float64)
-    graph = prepare(stored, torch.tensor([[1], [0]]), offset=offset)
+    graph = SageEncoder.prepare(stored, torch.tensor([[1], [0]]), offset=offset)
     net = SageEncoder(1, 1, 1, generator=torch.Generator(), activation="relu").double()
     layer: Any = net.layers[0]
     with torch.no_grad():

@@ -7,7 +7,8 @@ import torch
 from tests.encoders.graphs import edges, features, make, prepared
 from torch_geometric.nn import GCNConv
 
-from qpignn.encoders.gcn import GcnEncoder, gcn_matrix
+from qpignn.encoders.gcn import GcnEncoder, gcn_edges
+from qpignn.encoders.inputs import aggregation_matrix
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -40,7 +41,8 @@ def test_outputs_and_gradients_agree_with_pyg(layers: int, sparse: bool, weighte
 def test_matrix_of_a_path_is_that_of_the_formula() -> None:
     """Nodes 0 — 1 — 2: degrees with self-loops are 2, 3, 2."""
     ends = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
-    dense = gcn_matrix(ends, None, 3, dtype=torch.float64).multiply(torch.eye(3).double())
+    matrix = aggregation_matrix(*gcn_edges(ends, None, 3), 3, dtype=torch.float64, kind="sum")
+    dense = matrix.multiply(torch.eye(3).double())
     a, b = 1 / 2, 1 / 6**0.5
     wanted = torch.tensor([[a, b, 0], [b, 1 / 3, b], [0, b, a]], dtype=torch.float64)
     torch.testing.assert_close(dense, wanted)
@@ -48,5 +50,6 @@ def test_matrix_of_a_path_is_that_of_the_formula() -> None:
 
 def test_node_without_weight_gets_zeros() -> None:
     loop = torch.tensor([[0], [0]])
-    dense = gcn_matrix(loop, torch.zeros(1), 2).multiply(torch.eye(2))
+    matrix = aggregation_matrix(*gcn_edges(loop, torch.zeros(1), 2), 2, kind="sum")
+    dense = matrix.multiply(torch.eye(2))
     assert dense.tolist() == [[0, 0], [0, 1]]

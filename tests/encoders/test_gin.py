@@ -10,7 +10,8 @@ from tests.encoders.graphs import edges, features, make, prepared
 from torch import nn
 from torch_geometric.nn import GINConv
 
-from qpignn.encoders.gin import GinEncoder, gin_matrix
+from qpignn.encoders.gin import GinEncoder, gin_edges
+from qpignn.encoders.inputs import aggregation_matrix
 
 
 def pyg_layer(pair: Any, member: int) -> tuple[GINConv, list[nn.Linear]]:
@@ -50,5 +51,6 @@ def test_outputs_and_gradients_agree_with_pyg(layers: int, sparse: bool) -> None
 
 def test_matrix_adds_weighted_neighbours_to_the_node() -> None:
     ends, weight = torch.tensor([[0, 2, 1], [1, 1, 1]]), torch.tensor([2.0, 0.5, 3.0])
-    dense = gin_matrix(ends, weight, 3).multiply(torch.eye(3))
+    matrix = aggregation_matrix(*gin_edges(ends, weight, 3), 3, kind="sum")
+    dense = matrix.multiply(torch.eye(3))
     assert dense.tolist() == [[1, 0, 0], [2, 4, 0.5], [0, 0, 1]]

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from qpignn.encoders.held_out import member_inputs
-from qpignn.encoders.inputs import GraphInputs, prepare
+from qpignn.encoders.inputs import GraphInputs
 from qpignn.encoders.sage import SageEncoder
 
 POSITIONS = torch.tensor([[3, 0, 16], [7, 7, 2]])  # in the order of the graph, one of them twice
@@ -18,7 +18,9 @@ def graph(*, sparse: bool, part: bool, weighted: bool) -> GraphInputs:
     edges = torch.randint(0, 38, (2, 200), generator=draw)  # two nodes have no neighbour
     first = torch.tensor([39, *range(5, 21)]) if part else None
     weight = torch.rand(200, generator=draw, dtype=torch.float64) if weighted else None
-    return prepare((x * (x > 0)).to_sparse_csr() if sparse else x, edges, weight, first=first)
+    return SageEncoder.prepare(
+        (x * (x > 0)).to_sparse_csr() if sparse else x, edges, weight, first=first
+    )
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import SAGEConv
 from torch_geometric.nn.resolver import aggregation_resolver
 
-from qpignn.encoders.inputs import mean_matrix, prepare
+from qpignn.encoders.inputs import aggregation_matrix
 from qpignn.encoders.sage import SageEncoder
 from qpignn.encoders.stack import AffineLayer, _AffineStep
 from qpignn.errors import GraphError
@@ -58,7 +58,9 @@ def test_outputs_and_gradients_of_pyg(
     wanted = torch.tensor([50, 3, 58, 7]) if part else torch.arange(60)
     encoder = encoder_of(layers, members=members, activation=activation)
     ours = encoder(
-        prepare(x.to_sparse_csr() if sparse else x, edges, first=wanted if part else None)
+        SageEncoder.prepare(
+            x.to_sparse_csr() if sparse else x, edges, first=wanted if part else None
+        )
     )
     weights = torch.randn(ours.shape, generator=torch.Generator().manual_seed(1))
     (ours * weights).sum().backward()
@@ -78,7 +80,7 @@ def test_outputs_and_gradients_of_pyg(
 
 def test_the_written_out_gradient() -> None:
     _, edges = graph(12)
-    mean = mean_matrix(edges, None, 12, dtype=torch.float64).some(0, 5)
+    mean = aggregation_matrix(edges, None, 12, dtype=torch.float64).some(0, 5)
     draw = torch.Generator().manual_seed(2)
     shapes = ((2, 12, 4), (2, 4, 3), (2, 1, 3), (2, 4, 3))
     inputs = [
@@ -94,13 +96,15 @@ def test_renaming_nodes_renames_outputs() -> None:
     order = torch.randperm(60, generator=torch.Generator().manual_seed(5))
     position = torch.empty_like(order)
     position[order] = torch.arange(60)
-    moved = encoder(prepare(x[order], position[edges]))
-    torch.testing.assert_close(moved, encoder(prepare(x, edges))[:, order], atol=1e-5, rtol=1e-5)
+    moved = encoder(SageEncoder.prepare(x[order], position[edges]))
+    torch.testing.assert_close(
+        moved, encoder(SageEncoder.prepare(x, edges))[:, order], atol=1e-5, rtol=1e-5
+    )
 
 
 def test_dropout_acts_in_training_only_and_repeats_by_seed() -> None:
     x, edges = graph()
-    operands = prepare(x, edges)
+    operands = SageEncoder.prepare(x, edges)
     first, second = (encoder_of(dropout=0.5, activation="relu") for _ in range(2))
     a = first(operands)
     assert torch.equal(a, second(operands))
@@ -127,7 +131,9 @@ def test_dropout_drops_its_share_and_keeps_the_mean() -> None:
 @pytest.mark.parametrize("layers", [1, 2, 3])
 def test_passes_are_forwards(layers: int, sparse: bool, dropout: float) -> None:
     x, edges = graph()
-    operands = prepare(x.to_sparse_csr() if sparse else x, edges, first=torch.tensor([50, 3, 7]))
+    operands = SageEncoder.prepare(
+        x.to_sparse_csr() if sparse else x, edges, first=torch.tensor([50, 3, 7])
+    )
     encoder = encoder_of(layers, dropout=dropout)
     found = [*encoder.dropout_passes(operands, 3, torch.Generator().manual_seed(4))]
     assert not encoder.drop_whole_units
@@ -152,7 +158,9 @@ def test_initial_weights_have_the_default_bounds() -> None:
 def test_gradients_agree_with_differences(layers: int, sparse: bool) -> None:
     x, edges = graph(10, 3)
     x = x.double()
-    operands = prepare(x.to_sparse_csr() if sparse else x, edges, first=torch.tensor([7, 2, 9]))
+    operands = SageEncoder.prepare(
+        x.to_sparse_csr() if sparse else x, edges, first=torch.tensor([7, 2, 9])
+    )
     draw = torch.Generator().manual_seed(0)
     encoder = SageEncoder(3, 4, layers, generator=draw, members=2).double()
     names, weights = zip(*encoder.named_parameters(), strict=True)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from qpignn.encoders.inputs import GraphInputs, prepare
+from qpignn.encoders.inputs import GraphInputs
 from qpignn.encoders.sage import SageEncoder
 from qpignn.encoders.sampling import Sampler
 
@@ -18,7 +18,7 @@ def graph(sparse: bool = False, weighted: bool = False, nodes: int = 50) -> Grap
     if sparse:
         x = (x * (x > 0)).to_sparse_csr()
     weight = torch.rand(6 * nodes, generator=draw, dtype=torch.float64) if weighted else None
-    return prepare(x, edges, weight)
+    return SageEncoder.prepare(x, edges, weight)
 
 
 def encoder(layers: int) -> SageEncoder:
@@ -83,7 +83,7 @@ def test_the_sampled_mean_is_right_on_average() -> None:
 
 def test_repeated_neighbours_are_not_merged() -> None:
     edges = torch.tensor([[1, 1, 2], [0, 0, 0]])
-    whole = prepare(torch.eye(3), edges)
+    whole = SageEncoder.prepare(torch.eye(3), edges)
     batch = Sampler(whole, 2, fan_out=5).batch(torch.tensor([0]), draws())
     assert batch.matrix_for(0).multiply(batch.features[:, 3:].contiguous()).tolist() == [  # type: ignore[index]
         pytest.approx([0, 2 / 3, 1 / 3])
@@ -91,7 +91,7 @@ def test_repeated_neighbours_are_not_merged() -> None:
 
 
 def test_nodes_without_neighbours() -> None:
-    whole = prepare(torch.randn(3, 2), torch.empty(2, 0, dtype=torch.int64))
+    whole = SageEncoder.prepare(torch.randn(3, 2), torch.empty(2, 0, dtype=torch.int64))
     batch = Sampler(whole, 3, fan_out=4).batch(torch.tensor([2, 1]), draws())
     assert batch.nodes == 2
     assert batch.matrix_for(0).multiply(torch.ones(2, 3)).tolist() == [[0.0] * 3] * 2

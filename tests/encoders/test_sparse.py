@@ -12,7 +12,8 @@ from torch_geometric.nn import MeanAggregation
 
 from qpignn.data.matrix import from_scipy
 from qpignn.encoders import sparse as propagate
-from qpignn.encoders.inputs import mean_matrix, prepare
+from qpignn.encoders.inputs import aggregation_matrix
+from qpignn.encoders.sage import SageEncoder
 from qpignn.encoders.sparse import SparseMatrix, csr_arrays, index_type
 
 
@@ -85,14 +86,14 @@ def test_means_agree_with_pyg_also_over_repeated_edges() -> None:
     wanted = torch.zeros(40, 3)
     target, order = edges[1].sort()
     wanted[:] = MeanAggregation()(x[edges[0]][order], target, dim_size=40)
-    got = mean_matrix(edges, None, 40).multiply(x)
+    got = aggregation_matrix(edges, None, 40).multiply(x)
     torch.testing.assert_close(got, wanted)
 
 
 def test_weighted_means_by_hand() -> None:
     edges = torch.tensor([[0, 1, 0], [2, 2, 1]])
     weight = torch.tensor([3.0, 1.0, 0.0])  # node 1's only weight is zero
-    matrix = mean_matrix(edges, weight, 3).multiply(torch.eye(3))
+    matrix = aggregation_matrix(edges, weight, 3).multiply(torch.eye(3))
     assert matrix.tolist() == [[0, 0, 0], [0, 0, 0], [0.75, 0.25, 0]]
 
 
@@ -100,7 +101,7 @@ def test_weighted_means_by_hand() -> None:
 def test_wanted_nodes_come_first(sparse: bool) -> None:
     x = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
     edges = torch.tensor([[0, 1], [1, 2]])  # 0 → 1 → 2
-    graph = prepare(
+    graph = SageEncoder.prepare(
         from_scipy(sp.csr_matrix(x.numpy())) if sparse else x, edges, first=torch.tensor([2, 0])
     )
     assert graph.rows == 2
@@ -149,7 +150,9 @@ def test_means_in_float32_agree_with_float64(weighted: bool) -> None:
     x = torch.rand(30, 3, generator=draw)
     for transposed in (False, True):
         single, double = (
-            mean_matrix(edges, weight, 30, dtype=dtype).multiply(x.to(dtype), transposed=transposed)
+            aggregation_matrix(edges, weight, 30, dtype=dtype).multiply(
+                x.to(dtype), transposed=transposed
+            )
             for dtype in (torch.float32, torch.float64)
         )
         assert single.dtype == torch.float32
@@ -160,7 +163,7 @@ def test_means_in_float32_agree_with_float64(weighted: bool) -> None:
 def test_all_numbers_go_to_a_device(sparse: bool) -> None:
     """To torch's own device without memory: it is there on every machine."""
     x, edges = torch.eye(3), torch.tensor([[0, 1], [1, 2]])
-    here = prepare(from_scipy(sp.csr_matrix(x.numpy())) if sparse else x, edges)
+    here = SageEncoder.prepare(from_scipy(sp.csr_matrix(x.numpy())) if sparse else x, edges)
     there = here.to(torch.device("meta"))
     moved = [there.features, *there.matrices, *([] if there.own is None else [there.own])]
     assert len(moved) == 1 + len(here.matrices) + (here.own is not None)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import torch
 
 from qpignn.encoders import sparse
-from qpignn.encoders.inputs import mean_matrix
+from qpignn.encoders.inputs import aggregation_matrix
 from qpignn.encoders.sparse import SparseMatrix
 
 
@@ -53,7 +53,7 @@ def test_the_mean_of_a_hub_agrees_with_float64(neighbours: int) -> None:
     leaves = torch.arange(1, neighbours + 1)
     hub = torch.zeros_like(leaves)
     edges = torch.stack([torch.cat([leaves, hub]), torch.cat([hub, leaves])])
-    mean = mean_matrix(edges, None, neighbours + 1)
+    mean = aggregation_matrix(edges, None, neighbours + 1)
     draw = torch.Generator().manual_seed(0)
     x = torch.rand(neighbours + 1, 2, generator=draw)
     x[:, 0] = 0.1

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from qpignn.encoders.inputs import prepare
+from qpignn.encoders.sage import SageEncoder
 from qpignn.methods.cfgnn import _Correction
 from qpignn.training.fused_steps import with_gradient
 
@@ -14,7 +14,7 @@ NODES = torch.arange(12)
 
 
 def correction() -> _Correction:
-    graph = prepare(torch.ones(12, 1), torch.empty(2, 0, dtype=torch.long))
+    graph = SageEncoder.prepare(torch.ones(12, 1), torch.empty(2, 0, dtype=torch.long))
     bounds = torch.tensor([-1.0, 1.0], dtype=torch.float64).view(2, 1, 1).repeat(1, 2, 12)
     y = torch.arange(-6, 6, dtype=torch.float64) + 0.1 * torch.arange(12)
     return _Correction(graph, bounds, y, [0.5, 0.9])

@@ -9,7 +9,6 @@ import torch
 from torch_geometric.data import Data
 
 from qpignn import load_dataset, make_method
-from qpignn.encoders.inputs import prepare
 from qpignn.encoders.sage import SageEncoder
 from qpignn.methods.training_set import Batch, TrainingSet, assign_folds
 
@@ -22,7 +21,7 @@ def data() -> Data:
 def training_set(held_out: list[list[int]], batch: Batch | None = None) -> TrainingSet:
     """Five nodes in a row, targets 0 to 4, with weights 1 to 5."""
     x = torch.arange(5.0).unsqueeze(1)
-    graph = prepare(x, torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]]))
+    graph = SageEncoder.prepare(x, torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]]))
     turns = torch.tensor(held_out, dtype=torch.bool)
     return TrainingSet(graph, torch.arange(5.0), torch.arange(1.0, 6), turns, batch)
 

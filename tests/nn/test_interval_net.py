@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from qpignn.encoders.inputs import GraphInputs, prepare
+from qpignn.encoders.inputs import GraphInputs
 from qpignn.encoders.sage import SageEncoder
 from qpignn.nn.heads import BayesianHead, IntervalHead, LinearHead, QuantileHead
 from qpignn.nn.interval_net import IntervalNet, each
@@ -26,7 +26,7 @@ def graph(sparse: bool, part: bool) -> GraphInputs:
     x = torch.randn(40, 4, generator=draw, dtype=torch.float64)
     edges = torch.randint(0, 38, (2, 200), generator=draw)
     first = torch.randperm(40, generator=draw)[:17] if part else None
-    return prepare((x * (x > 0)).to_sparse_csr() if sparse else x, edges, first=first)
+    return SageEncoder.prepare((x * (x > 0)).to_sparse_csr() if sparse else x, edges, first=first)
 
 
 def tensors(outputs: Any) -> list[Tensor]:

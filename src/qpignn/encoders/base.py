@@ -5,13 +5,15 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import ClassVar, Literal, Protocol, get_args
+from itertools import pairwise
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from qpignn.encoders.activations import ACTIVATIONS
-from qpignn.encoders.inputs import GraphInputs
+from qpignn.encoders.fused import FusedLayers
+from qpignn.encoders.inputs import GraphInputs, GraphTensors
 from qpignn.encoders.sampling import Sampler
 
 Aggregation = Literal["mean", "sum", "max"]
@@ -21,34 +23,14 @@ NORMS: tuple[str, ...] = get_args(Norm)
 MASK_OFFSETS = 2**18  # number of different dropout masks
 
 
-class FusedForm(Protocol):
-    """The forward and backward pass of an encoder on one graph, without autograd."""
-
-    def forward(self) -> Tensor:
-        """Return hidden vectors of the wanted nodes, (members, rows, hidden)."""
-        ...
-
-    def backward(self, gradient: Tensor) -> None:
-        """Write the gradients of the weights.
-
-        Args:
-            gradient: of the hidden vectors; overwritten.
-        """
-        ...
-
-    def release(self) -> None:
-        """Free the memory of the last pass."""
-        ...
-
-
 class Encoder(nn.Module):
     """A graph in, one hidden vector per wanted node out; several members side by side.
 
     Members are encoders that share the graph and dropout's masks, but no weights. Every parameter
     and buffer has the members in its first axis.
 
-    An encoder implements :meth:`prepare` and :meth:`forward`. All other methods are optional
-    abilities: where one returns None, callers use the plain forward pass.
+    An encoder implements :meth:`prepare_tensors` and :meth:`forward`. All other methods are
+    optional abilities: where one returns None, callers use the plain forward pass.
 
     Args:
         hidden: length of the hidden vectors.
@@ -84,7 +66,6 @@ class Encoder(nn.Module):
         self._masks, self._masks_seed = torch.empty(0), -1
 
     @classmethod
-    @abstractmethod
     def prepare(
         cls,
         x: Tensor,
@@ -107,6 +88,23 @@ class Encoder(nn.Module):
             offset: (columns,), added to every row of a CSR ``x`` (zeros included); default 0.
             aggregation: how neighbours are combined.
 
+        Returns:
+            The inputs of the encoder.
+
+        Raises:
+            GraphError: the encoder cannot use a part of the graph.
+        """
+        parts = (x, edge_index, edge_weight, edge_attr, first, offset, aggregation)
+        return cls.prepare_tensors(GraphTensors(*parts))
+
+    @classmethod
+    @abstractmethod
+    def prepare_tensors(cls, graph: GraphTensors) -> GraphInputs:
+        """Return the constants of a graph; see :meth:`prepare`.
+
+        Args:
+            graph: the arguments of :meth:`prepare`.
+
         Raises:
             GraphError: the encoder cannot use a part of the graph.
         """
@@ -119,7 +117,7 @@ class Encoder(nn.Module):
             inputs: as :meth:`prepare` returned them.
         """
 
-    def fused(self, inputs: GraphInputs, part: slice) -> FusedForm | None:
+    def fused(self, inputs: GraphInputs, part: slice) -> FusedLayers | None:
         """Return a forward and backward pass without autograd; None if there is none.
 
         Args:
@@ -244,6 +242,59 @@ class MemberNorm(nn.Module):
         """
         normalised = nn.functional.layer_norm(hidden, hidden.shape[-1:])
         return torch.addcmul(self.bias, normalised, self.weight)
+
+
+class LayeredEncoder(Encoder):
+    """A stack of layers, each followed by an activation and dropout.
+
+    Args:
+        inputs: number of input features.
+        hidden: length of the hidden vectors.
+        layers: number of layers.
+        generator: draws initial weights and dropout's masks.
+        dropout: share of hidden units that are zeroed while training.
+        activation: a name in :data:`qpignn.encoders.activations.ACTIVATIONS`.
+        residual: whether every layer from the second on adds its inputs to its outputs.
+        norm: ``none``, or ``layer`` for layer normalisation before the activation.
+        members: number of members.
+        edge_columns: number of edge features, a weight included, for encoders that use them.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        layers: int,
+        *,
+        generator: torch.Generator,
+        dropout: float = 0.0,
+        activation: str = "silu",
+        residual: bool = False,
+        norm: str = "none",
+        members: int = 1,
+        edge_columns: int = 0,
+    ) -> None:
+        super().__init__(
+            hidden, generator=generator, dropout=dropout, activation=activation, members=members
+        )
+        self.residual, self.edge_columns = residual, edge_columns
+        self.layers, self.second_maps = nn.ModuleList(), nn.ModuleList()
+        for before, after in pairwise([inputs, *[hidden] * layers]):
+            self._add_layer(before, after)
+        self.norms = nn.ModuleList(
+            MemberNorm(members, hidden) for _ in range(layers if norm == "layer" else 0)
+        )
+
+    @abstractmethod
+    def _add_layer(self, inputs: int, outputs: int) -> None:
+        """Draw the weights of one more layer."""
+
+    def _outputs(self, z: Tensor, i: int, own: Any) -> Tensor:
+        """Return the outputs of layer ``i`` from what comes before its activation."""
+        if len(self.norms):
+            z = self.norms[i](z)
+        hidden = self.dropped(self.activation(z))
+        return hidden + own if self.residual and i > 0 else hidden
 
 
 def named_tensors(module: nn.Module) -> dict[str, Tensor]:

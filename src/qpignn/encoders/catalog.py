@@ -7,14 +7,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from qpignn.encoders.base import AGGREGATIONS, NORMS, Encoder
+from qpignn.encoders.base import AGGREGATIONS, NORMS, Encoder, LayeredEncoder
 from qpignn.encoders.gat import GatEncoder
 from qpignn.encoders.gcn import GcnEncoder
 from qpignn.encoders.gin import GinEncoder
 from qpignn.encoders.mlp import MlpEncoder
 from qpignn.encoders.pyg import ModuleFactory, PygEncoder
 from qpignn.encoders.sage import SageEncoder
-from qpignn.encoders.stack import StackEncoder
 from qpignn.errors import (
     ModelFileError,
     SettingError,
@@ -25,7 +24,7 @@ from qpignn.errors import (
 )
 from qpignn.runtime.plugins import is_object_path, load_object
 
-ENCODERS: dict[str, type[StackEncoder | GatEncoder]] = {
+ENCODERS: dict[str, type[LayeredEncoder]] = {
     "sage": SageEncoder,
     "gcn": GcnEncoder,
     "gin": GinEncoder,
@@ -90,10 +89,8 @@ def build_encoder(
         source: Any = load_object(encoder) if isinstance(encoder, str) else encoder
         return PygEncoder(source, inputs, hidden, **shared)
     shared |= {"activation": activation, "residual": residual, "norm": norm}
-    cls = ENCODERS[encoder]
-    if cls.uses_edge_features:
-        shared["edge_columns"] = edge_columns
-    return cls(inputs, hidden, layers, **shared)
+    shared |= {"edge_columns": edge_columns}
+    return ENCODERS[encoder](inputs, hidden, layers, **shared)
 
 
 def check_encoder(

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from qpignn.data.matrix import is_sparse, to_scipy
-from qpignn.encoders.base import Encoder, MemberNorm, uniform_parameter
-from qpignn.encoders.inputs import EdgeInputs, GraphInputs, edge_features
+from qpignn.encoders.base import LayeredEncoder, uniform_parameter
+from qpignn.encoders.inputs import (
+    EdgeInputs,
+    GraphInputs,
+    GraphTensors,
+    edge_features,
+    features_of,
+)
 from qpignn.encoders.sparse import SparseMatrix
 from qpignn.errors import GraphError
 
@@ -90,102 +94,44 @@ def _by_head(vectors: Tensor, heads: int) -> Tensor:
     return vectors.view(*vectors.shape[:-1], heads, -1)
 
 
-class GatEncoder(Encoder):
+class GatEncoder(LayeredEncoder):
     """A stack of attention layers; several heads share the units of a layer.
 
     Edge features (``edge_attr``) and edge weights, as one more edge feature, take part in the
-    attention. Runs on whole graphs only.
-
-    Args:
-        inputs: number of input features.
-        hidden: length of the hidden vectors.
-        layers: number of layers.
-        generator: draws initial weights and dropout's masks.
-        dropout: share of hidden units that are zeroed while training.
-        activation: a name in :data:`qpignn.encoders.activations.ACTIVATIONS`.
-        residual: whether every layer from the second on adds its inputs to its outputs.
-        norm: ``none``, or ``layer`` for layer normalisation before the activation.
-        members: number of members.
-        edge_columns: number of edge features, a weight included.
+    attention. Runs on whole graphs only. See :class:`~qpignn.encoders.base.LayeredEncoder` for the
+    arguments.
     """
 
     uses_edge_features = True
 
-    def __init__(
-        self,
-        inputs: int,
-        hidden: int,
-        layers: int,
-        *,
-        generator: torch.Generator,
-        dropout: float = 0.0,
-        activation: str = "silu",
-        residual: bool = False,
-        norm: str = "none",
-        members: int = 1,
-        edge_columns: int = 0,
-    ) -> None:
-        super().__init__(
-            hidden, generator=generator, dropout=dropout, activation=activation, members=members
-        )
-        heads = next(heads for heads in (4, 2, 1) if hidden % heads == 0)
-        self.layers = nn.ModuleList(
-            GatLayer(members, before, after, generator, heads=heads, edge_columns=edge_columns)
-            for before, after in pairwise([inputs, *[hidden] * layers])
-        )
-        self.norms = nn.ModuleList(
-            MemberNorm(members, hidden) for _ in range(layers if norm == "layer" else 0)
-        )
-        self.residual, self.edge_columns = residual, edge_columns
+    def _add_layer(self, inputs: int, outputs: int) -> None:
+        heads = next(heads for heads in (4, 2, 1) if outputs % heads == 0)
+        shape, columns = (self.members, inputs, outputs), self.edge_columns
+        self.layers.append(GatLayer(*shape, self.generator, heads=heads, edge_columns=columns))
 
     @classmethod
-    def prepare(
-        cls,
-        x: Tensor,
-        edge_index: Tensor,
-        edge_weight: Tensor | None = None,
-        *,
-        edge_attr: Tensor | None = None,
-        first: Tensor | None = None,
-        offset: Tensor | None = None,
-        aggregation: str = "mean",
-    ) -> GraphInputs:
+    def prepare_tensors(cls, graph: GraphTensors) -> GraphInputs:
         """Return the constants of a graph; see :meth:`qpignn.encoders.base.Encoder.prepare`.
-
-        Args:
-            x: (nodes, columns), dense or CSR, already scaled.
-            edge_index: (2, edges), messages run from row 0 to row 1.
-            edge_weight: (edges,), one more edge feature.
-            edge_attr: (edges, edge features).
-            first: positions of the wanted nodes; default all.
-            offset: (columns,), added to every row of a CSR ``x``.
-            aggregation: not used.
 
         Returns:
             The inputs of the encoder, with one self-loop per node.
         """
-        nodes, columns = x.shape
-        attr = edge_features(edge_attr, edge_index.shape[1], x.dtype)
-        weight = edge_features(edge_weight, edge_index.shape[1], x.dtype)
-        parts = [part for part in (attr, weight) if part is not None]
+        x, edge_index = graph.x, graph.edge_index
+        given = (graph.edge_attr, graph.edge_weight)
+        columns = (edge_features(part, edge_index.shape[1], x.dtype) for part in given)
+        parts = [part for part in columns if part is not None]
         kept = edge_index[0] != edge_index[1]
         ends = edge_index[:, kept]
         features = None
         if parts:
             features = torch.cat(parts, dim=1)[kept]
-            means = features.new_zeros(nodes, features.shape[1])
+            means = features.new_zeros(x.shape[0], features.shape[1])
             index = ends[1].unsqueeze(1).expand_as(features)
             means = means.scatter_reduce(0, index, features, "mean", include_self=False)
             features = torch.cat([features, means])
-        return EdgeInputs(
-            SparseMatrix.from_scipy(to_scipy(x), x.dtype, offset) if is_sparse(x) else x,
-            columns,
-            (),
-            nodes if first is None else len(first),
-            edge_index=torch.cat([ends, torch.arange(nodes).expand(2, -1)], dim=1),
-            edge_attr=features,
-            wanted=first,
-        )
+        ends = torch.cat([ends, torch.arange(x.shape[0]).expand(2, -1)], dim=1)
+        shape = (features_of(x, graph.offset), x.shape[1], (), graph.rows)
+        return EdgeInputs(*shape, edge_index=ends, edge_attr=features, wanted=graph.first)
 
     def forward(self, inputs: GraphInputs) -> Tensor:
         """Return hidden vectors of the wanted nodes, (members, rows, hidden).
@@ -203,14 +149,7 @@ class GatEncoder(Encoder):
                 f"the fit, got {inputs.edge_columns}; give the graph the edge features and weights "
                 f"of the fit"
             )
-        hidden: Tensor | SparseMatrix = inputs.features
+        hidden: Any = inputs.features
         for i, layer in enumerate(self.layers):
-            z = cast(GatLayer, layer)(hidden, inputs)
-            z = self.norms[i](z) if len(self.norms) else z
-            outputs = self.dropped(self.activation(z))
-            if self.residual and i > 0:
-                assert isinstance(hidden, Tensor)
-                outputs = outputs + hidden
-            hidden = outputs
-        assert isinstance(hidden, Tensor)
+            hidden = self._outputs(layer(hidden, inputs), i, hidden)
         return inputs.select(hidden)

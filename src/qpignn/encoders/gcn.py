@@ -5,26 +5,16 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from qpignn.encoders.inputs import sum_matrix
-from qpignn.encoders.sparse import SparseMatrix
 from qpignn.encoders.stack import StackEncoder
 
 
-def gcn_matrix(
-    edge_index: Tensor,
-    edge_weight: Tensor | None,
-    nodes: int,
-    order: Tensor | None = None,
-    dtype: torch.dtype = torch.float32,
-) -> SparseMatrix:
-    """Return D^(−1/2)·(W + 1)·D^(−1/2), with the diagonal entry first in every row.
+def gcn_edges(edge_index: Tensor, edge_weight: Tensor | None, nodes: int) -> tuple[Tensor, Tensor]:
+    """Return the edges of D^(−1/2)·(W + 1)·D^(−1/2) and their weights, the diagonal first.
 
     Args:
         edge_index: (2, edges), sources and targets.
         edge_weight: (edges,); default all 1.
         nodes: number of nodes.
-        order: the old position of each node, to renumber them; default as they are.
-        dtype: of the values.
     """
     weight = torch.ones(edge_index.shape[1]) if edge_weight is None else edge_weight
     weight, loops = weight.double(), edge_index[0] == edge_index[1]
@@ -34,7 +24,7 @@ def gcn_matrix(
     ends = torch.cat([torch.arange(nodes).expand(2, -1), ends], dim=1)
     degree = torch.zeros(nodes, dtype=torch.float64).index_add_(0, ends[1], weight)
     root = degree.rsqrt().masked_fill_(degree == 0, 0)
-    return sum_matrix(ends, root[ends[0]] * weight * root[ends[1]], nodes, order, dtype)
+    return ends, root[ends[0]] * weight * root[ends[1]]
 
 
 class GcnEncoder(StackEncoder):
@@ -42,8 +32,8 @@ class GcnEncoder(StackEncoder):
 
     W holds the edge weights, D the sums of the rows of W + 1. A self-loop of the graph keeps its
     weight in the place of the added 1. For directed graphs row sums run over incoming edges. See
-    :class:`~qpignn.encoders.stack.StackEncoder` for the arguments.
+    :class:`~qpignn.encoders.base.LayeredEncoder` for the arguments.
     """
 
-    build_matrix = staticmethod(gcn_matrix)
+    weighted_edges = staticmethod(gcn_edges)
     self_loops = True

@@ -5,40 +5,32 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from qpignn.encoders.inputs import sum_matrix
-from qpignn.encoders.sparse import SparseMatrix
 from qpignn.encoders.stack import StackEncoder
 
 
-def gin_matrix(
-    edge_index: Tensor,
-    edge_weight: Tensor | None,
-    nodes: int,
-    order: Tensor | None = None,
-    dtype: torch.dtype = torch.float32,
-) -> SparseMatrix:
-    """Return 1 + W, with the entry of the added 1 first in every row.
+def gin_edges(
+    edge_index: Tensor, edge_weight: Tensor | None, nodes: int
+) -> tuple[Tensor, Tensor | None]:
+    """Return the edges of 1 + W and their weights, those of the added 1 first.
 
     Args:
         edge_index: (2, edges), sources and targets.
         edge_weight: (edges,); default all 1.
         nodes: number of nodes.
-        order: the old position of each node, to renumber them; default as they are.
-        dtype: of the values.
     """
     ends = torch.cat([torch.arange(nodes).expand(2, -1), edge_index], dim=1)
     if edge_weight is not None:
         edge_weight = torch.cat([edge_weight.new_ones(nodes), edge_weight])
-    return sum_matrix(ends, edge_weight, nodes, order, dtype)
+    return ends, edge_weight
 
 
 class GinEncoder(StackEncoder):
     """h' = f((h + Σ_{u → v} h_u)·N₁ + b₁)·N₂ + b₂: the numbers of PyG's ``GINConv`` with ε = 0.
 
     The map of ``GINConv`` is linear, activation, linear. Edge weights make the sum weighted. See
-    :class:`~qpignn.encoders.stack.StackEncoder` for the arguments.
+    :class:`~qpignn.encoders.base.LayeredEncoder` for the arguments.
     """
 
     two_maps = True
-    build_matrix = staticmethod(gin_matrix)
+    weighted_edges = staticmethod(gin_edges)
     self_loops = True

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Self
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -24,17 +23,6 @@ class MemberInputs(GraphInputs):
     """
 
     positions: Tensor = field(kw_only=True)
-
-    def to(self, device: torch.device) -> Self:
-        """Return the inputs on a device.
-
-        Args:
-            device: the device.
-
-        Returns:
-            The same object if it is there already.
-        """
-        return replace(super().to(device), positions=self.positions.to(device))
 
     def last_inputs(self, hidden: Tensor) -> tuple[Tensor, Tensor]:
         """Return the inputs of the last layer: aggregated, and own hidden vectors.

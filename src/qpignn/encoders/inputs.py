@@ -8,9 +8,9 @@ so that the last layer is computed for those rows only.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,8 +22,32 @@ from qpignn.encoders.sparse import MaxMatrix, SparseMatrix, csr_arrays, index_ty
 from qpignn.errors import GraphError, brief
 from qpignn.runtime.memory import CHUNK_ROWS, allocate_tensor, row_chunks
 
-MatrixBuilder = Callable[[Tensor, Tensor | None, int, Tensor | None, torch.dtype], SparseMatrix]
-"""Builds the matrix of an aggregation; see :func:`mean_matrix` for the arguments."""
+
+class GraphTensors(NamedTuple):
+    """A graph as encoders prepare it; see :meth:`qpignn.encoders.base.Encoder.prepare`.
+
+    Attributes:
+        x: (nodes, columns), dense or CSR, already scaled.
+        edge_index: (2, edges), messages run from row 0 to row 1.
+        edge_weight: (edges,), or None.
+        edge_attr: (edges, edge features), or None.
+        first: positions of the wanted nodes, in the wanted order; None for all.
+        offset: (columns,), added to every row of a CSR ``x`` (zeros included), or None.
+        aggregation: how neighbours are combined.
+    """
+
+    x: Tensor
+    edge_index: Tensor
+    edge_weight: Tensor | None = None
+    edge_attr: Tensor | None = None
+    first: Tensor | None = None
+    offset: Tensor | None = None
+    aggregation: str = "mean"
+
+    @property
+    def rows(self) -> int:
+        """Number of wanted nodes."""
+        return self.x.shape[0] if self.first is None else len(self.first)
 
 
 @dataclass(frozen=True)
@@ -61,9 +85,8 @@ class GraphInputs:
         """
         if self.features.device == device:
             return self
-        own = None if self.own is None else self.own.to(device)
-        matrices = [matrix.to(device) for matrix in self.matrices]
-        return replace(self, features=self.features.to(device), matrices=matrices, own=own)
+        values = {one.name: getattr(self, one.name) for one in fields(self)}
+        return replace(self, **{name: _moved(value, device) for name, value in values.items()})
 
     def first(self, rows: int) -> Self:
         """Return the inputs with fewer wanted nodes.
@@ -114,6 +137,13 @@ class GraphInputs:
         return self.matrices[0].multiply(hidden), hidden[:, : self.rows]
 
 
+def _moved(value: Any, device: torch.device) -> Any:
+    """Return a tensor, a matrix or several of them on a device, and any other value as it is."""
+    if isinstance(value, Tensor | SparseMatrix):
+        return value.to(device)
+    return [one.to(device) for one in value] if isinstance(value, Sequence) else value
+
+
 @dataclass(frozen=True)
 class EdgeInputs(GraphInputs):
     """The constants of a graph for encoders that work on the list of edges.
@@ -129,22 +159,6 @@ class EdgeInputs(GraphInputs):
     edge_weight: Tensor | None = field(kw_only=True, default=None)
     edge_attr: Tensor | None = field(kw_only=True, default=None)
     wanted: Tensor | None = field(kw_only=True, default=None)
-
-    def to(self, device: torch.device) -> Self:
-        """Return the inputs on a device.
-
-        Args:
-            device: the device.
-
-        Returns:
-            The same object if it is there already.
-        """
-        if self.features.device == device:
-            return self
-        names = ("features", "edge_index", "edge_weight", "edge_attr", "wanted")
-        parts: dict[str, Any] = {name: getattr(self, name) for name in names}
-        moved: dict[str, Any] = {k: p if p is None else p.to(device) for k, p in parts.items()}
-        return replace(self, **moved)
 
     def first(self, rows: int) -> Self:
         """Return the inputs with fewer wanted nodes.
@@ -208,127 +222,84 @@ def count_edge_features(edge_attr: Tensor | None, edge_weight: Tensor | None) ->
     return columns + (edge_weight is not None)
 
 
-def prepare(
-    x: Tensor,
-    edge_index: Tensor,
-    edge_weight: Tensor | None = None,
-    *,
-    first: Tensor | None = None,
-    offset: Tensor | None = None,
-    build: MatrixBuilder | None = None,
-    own: bool = True,
-    self_loops: bool = False,
-) -> GraphInputs:
+def features_of(
+    x: Tensor, offset: Tensor | None, nodes: Tensor | None = None
+) -> Tensor | SparseMatrix:
+    """Return features as layers multiply them.
+
+    Args:
+        x: (nodes, columns), dense or CSR.
+        offset: (columns,), added to every row of a CSR ``x`` (zeros included); default 0.
+        nodes: positions of the rows, in the wanted order; default all.
+    """
+    if not is_sparse(x):
+        return x if nodes is None else x[nodes]
+    x = x if nodes is None else select_rows(x, nodes)
+    return SparseMatrix.from_scipy(to_scipy(x), x.dtype, offset)
+
+
+def prepare(graph: GraphTensors, *, own: bool, self_loops: bool) -> GraphInputs:
     """Build the inputs of an encoder whose layers aggregate with one sparse matrix.
 
     Args:
-        x: (nodes, columns), dense or CSR, already scaled.
-        edge_index: (2, edges), messages run from row 0 to row 1.
-        edge_weight: (edges,), weights of the aggregation; default all equal.
-        first: positions of the wanted nodes, in the wanted order; default all.
-        offset: (columns,), added to every row of a CSR ``x`` (zeros included); default 0.
-        build: builds the matrix; default :func:`mean_matrix`.
+        graph: with the edges and weights of the aggregation.
         own: whether the first layer uses the nodes' own features beside aggregated ones.
         self_loops: see :class:`GraphInputs`.
 
     Returns:
         The inputs, with the wanted nodes first.
     """
-    nodes = x.shape[0]
-    order = None if first is None else order_of(first, nodes)
-    rows = nodes if first is None else len(first)
-    matrix = (build or mean_matrix)(edge_index, edge_weight, nodes, order, x.dtype)
+    x, ends, weight, _, first, offset, kind = graph
+    (nodes, columns), rows, order = x.shape, graph.rows, None
+    if first is not None:
+        left = torch.ones(nodes, dtype=torch.bool)
+        left[first] = False
+        order = torch.cat([first, left.nonzero().flatten()])
+    matrix = aggregation_matrix(ends, weight, nodes, order, x.dtype, kind=kind)
     matrices = (matrix,) if rows == nodes else (matrix.some(0, rows), matrix)
-    if is_sparse(x) and isinstance(matrix, MaxMatrix):  # a maximum cannot follow the projection
+    if is_sparse(x) and kind == "max":  # a maximum cannot follow the projection
         x, offset = x.to_dense() + (0 if offset is None else offset), None
-    if is_sparse(x):
-        x = x if order is None else select_rows(x, order)
-        features = SparseMatrix.from_scipy(to_scipy(x), x.dtype, offset)
-        return GraphInputs(features, x.shape[1], matrices, rows, features, self_loops)
-    x = x if order is None else x[order]
-    columns = x.shape[1]
+    features = features_of(x, offset, order)
+    if isinstance(features, SparseMatrix):
+        return GraphInputs(features, columns, matrices, rows, features, self_loops)
     dense = allocate_tensor((nodes, 2 * columns if own else columns), x.dtype)
     for part in row_chunks(nodes):
-        dense[part, :columns] = matrix.some(part.start, part.stop).multiply(x)
+        dense[part, :columns] = matrix.some(part.start, part.stop).multiply(features)
         if own:
-            dense[part, columns:] = x[part]
+            dense[part, columns:] = features[part]
     return GraphInputs(dense, columns, matrices, rows, self_loops=self_loops)
 
 
-def order_of(first: Tensor, nodes: int) -> Tensor:
-    """Return all positions, some of them first.
-
-    Args:
-        first: the positions that come first.
-        nodes: number of nodes.
-    """
-    left = torch.ones(nodes, dtype=torch.bool)
-    left[first] = False
-    return torch.cat([first, left.nonzero().flatten()])
-
-
-def mean_matrix(
+def aggregation_matrix(
     edge_index: Tensor,
     edge_weight: Tensor | None,
     nodes: int,
     order: Tensor | None = None,
     dtype: torch.dtype = torch.float32,
+    *,
+    kind: str = "mean",
 ) -> SparseMatrix:
-    """Return the matrix whose row v averages over the sources of the edges into v.
+    """Return the matrix whose row v combines the sources of the edges into v.
 
     A node without neighbours, or whose weights are all zero, gets zeros; repeated edges count
     repeatedly.
 
     Args:
         edge_index: (2, edges), sources and targets.
-        edge_weight: (edges,), weights of the mean; default all equal.
+        edge_weight: (edges,), weights of the mean or sum; default all equal, in a sum 1.
         nodes: number of nodes.
         order: the old position of each node, to renumber them; default as they are.
         dtype: of the values.
+        kind: ``mean``, ``sum`` or ``max``.
     """
-    starts, columns, values, totals = _csr_edges(edge_index, edge_weight, nodes, order, dtype)
+    weight, shape = None if kind == "max" else edge_weight, (nodes, nodes)
+    starts, columns, values, totals = _csr_edges(edge_index, weight, nodes, order, dtype)
+    if kind == "max":
+        return MaxMatrix(starts, columns, None, shape)
+    if kind == "sum":
+        return SparseMatrix(starts, columns, values, shape)
     scale = totals.double().reciprocal().masked_fill_(totals == 0, 0).to(dtype)
-    return SparseMatrix(starts, columns, values, (nodes, nodes), scale.unsqueeze(1))
-
-
-def sum_matrix(
-    edge_index: Tensor,
-    edge_weight: Tensor | None,
-    nodes: int,
-    order: Tensor | None = None,
-    dtype: torch.dtype = torch.float32,
-) -> SparseMatrix:
-    """Return the matrix whose row v sums over the sources of the edges into v.
-
-    Args:
-        edge_index: (2, edges), sources and targets.
-        edge_weight: (edges,), weights of the sum; default all 1.
-        nodes: number of nodes.
-        order: the old position of each node, to renumber them; default as they are.
-        dtype: of the values.
-    """
-    starts, columns, values, _ = _csr_edges(edge_index, edge_weight, nodes, order, dtype)
-    return SparseMatrix(starts, columns, values, (nodes, nodes))
-
-
-def max_matrix(
-    edge_index: Tensor,
-    edge_weight: Tensor | None,
-    nodes: int,
-    order: Tensor | None = None,
-    dtype: torch.dtype = torch.float32,
-) -> SparseMatrix:
-    """Return the operator whose row v is the maximum over the sources of the edges into v.
-
-    Args:
-        edge_index: (2, edges), sources and targets.
-        edge_weight: not used.
-        nodes: number of nodes.
-        order: the old position of each node, to renumber them; default as they are.
-        dtype: of the values.
-    """
-    starts, columns, *_ = _csr_edges(edge_index, None, nodes, order, dtype)
-    return MaxMatrix(starts, columns, None, (nodes, nodes))
+    return SparseMatrix(starts, columns, values, shape, scale.unsqueeze(1))
 
 
 def _csr_edges(

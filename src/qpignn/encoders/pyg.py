@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import torch
 from torch import Tensor, nn
@@ -14,7 +14,7 @@ from torch.nn.parameter import is_lazy
 
 from qpignn.data.matrix import is_sparse
 from qpignn.encoders.base import Encoder, named_tensors
-from qpignn.encoders.inputs import EdgeInputs, GraphInputs, edge_features
+from qpignn.encoders.inputs import EdgeInputs, GraphInputs, GraphTensors, edge_features
 from qpignn.errors import GraphError, SettingError, brief
 
 ModuleFactory = Callable[[int, int], nn.Module]
@@ -78,42 +78,20 @@ class PygEncoder(Encoder):
         return module
 
     @classmethod
-    def prepare(
-        cls,
-        x: Tensor,
-        edge_index: Tensor,
-        edge_weight: Tensor | None = None,
-        *,
-        edge_attr: Tensor | None = None,
-        first: Tensor | None = None,
-        offset: Tensor | None = None,
-        aggregation: str = "mean",
-    ) -> GraphInputs:
+    def prepare_tensors(cls, graph: GraphTensors) -> GraphInputs:
         """Return the constants of a graph; see :meth:`qpignn.encoders.base.Encoder.prepare`.
-
-        Args:
-            x: (nodes, columns), dense or CSR, already scaled.
-            edge_index: (2, edges), messages run from row 0 to row 1.
-            edge_weight: (edges,).
-            edge_attr: (edges, edge features).
-            first: positions of the wanted nodes; default all.
-            offset: (columns,), added to every row of a CSR ``x``.
-            aggregation: not used.
 
         Returns:
             The inputs of the encoder; nodes and edges keep their order.
         """
+        x, ends, weight = graph.x, graph.edge_index, graph.edge_weight
         if is_sparse(x):
-            x = x.to_dense() + (0 if offset is None else offset)
+            x = x.to_dense() + (0 if graph.offset is None else graph.offset)
+        weight = None if weight is None else weight.to(x.dtype)
+        attr = edge_features(graph.edge_attr, ends.shape[1], x.dtype)
+        parts = (x, x.shape[1], (), graph.rows)
         return EdgeInputs(
-            x,
-            x.shape[1],
-            (),
-            len(x) if first is None else len(first),
-            edge_index=edge_index,
-            edge_weight=None if edge_weight is None else edge_weight.to(x.dtype),
-            edge_attr=edge_features(edge_attr, edge_index.shape[1], x.dtype),
-            wanted=first,
+            *parts, edge_index=ends, edge_weight=weight, edge_attr=attr, wanted=graph.first
         )
 
     def forward(self, inputs: GraphInputs) -> Tensor:
@@ -137,11 +115,9 @@ class PygEncoder(Encoder):
         extra = {name: getattr(inputs, name) for name in self._accepts}
         state = named_tensors(self.module)
         members = len(next(iter(state.values())))
-        if not self.training:
+        seeds = seeded(self.generator, inputs.features.device) if self.training else nullcontext()
+        with seeds:
             outputs = [self._run(state, member, inputs, extra) for member in range(members)]
-        else:
-            with seeded(self.generator, inputs.features.device):
-                outputs = [self._run(state, member, inputs, extra) for member in range(members)]
         return self.dropped(inputs.select(torch.stack(outputs)))
 
     def _run(

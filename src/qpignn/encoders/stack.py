@@ -12,17 +12,16 @@ are never dropped: the first aggregation is computed once.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Any, ClassVar, cast
 
 import torch
 from torch import Tensor, nn
 
 from qpignn.encoders.activations import ACTIVATIONS
-from qpignn.encoders.base import Encoder, FusedForm, MemberNorm, uniform_parameter
+from qpignn.encoders.base import LayeredEncoder, uniform_parameter
 from qpignn.encoders.fused import FusedLayer, FusedLayers
 from qpignn.encoders.held_out import member_inputs
-from qpignn.encoders.inputs import GraphInputs, mean_matrix, prepare
+from qpignn.encoders.inputs import GraphInputs, GraphTensors, prepare
 from qpignn.encoders.sampling import Sampler
 from qpignn.encoders.sparse import MaxMatrix, SparseMatrix
 from qpignn.runtime import distributed
@@ -156,21 +155,11 @@ class _AffineStep(torch.autograd.Function):
         return to_hidden, aggregated.mT @ gradient, to_bias, to_root, None
 
 
-class StackEncoder(Encoder):
+class StackEncoder(LayeredEncoder):
     """A stack of layers, each an affine map of aggregated vectors and an activation.
 
-    A class says which matrix aggregates (``build_matrix``) and which maps a layer has.
-
-    Args:
-        inputs: number of input features.
-        hidden: length of the hidden vectors.
-        layers: number of layers.
-        generator: draws initial weights and dropout's masks.
-        dropout: share of hidden units that are zeroed while training.
-        activation: a name in :data:`qpignn.encoders.activations.ACTIVATIONS`.
-        residual: whether every layer from the second on adds its inputs to its outputs.
-        norm: ``none``, or ``layer`` for layer normalisation before the activation.
-        members: number of members.
+    A class says which edges are aggregated over (``weighted_edges``) and which maps a layer has.
+    See :class:`~qpignn.encoders.base.LayeredEncoder` for the arguments.
     """
 
     sampled_aggregations = ("mean", "sum")
@@ -180,66 +169,38 @@ class StackEncoder(Encoder):
     """Whether layers have a matrix R for the nodes' own vectors."""
     two_maps: ClassVar[bool] = False
     """Whether layers have a second affine map."""
-    build_matrix: ClassVar[staticmethod[..., SparseMatrix]] = staticmethod(mean_matrix)
-    """Builds the matrix that layers aggregate with."""
     self_loops: ClassVar[bool] = False
-    """Whether that matrix has an entry for the node itself, first in every row."""
+    """Whether layers sum over edges of which the first ones lead from each node to itself."""
 
     @classmethod
-    def prepare(
-        cls,
-        x: Tensor,
-        edge_index: Tensor,
-        edge_weight: Tensor | None = None,
-        *,
-        edge_attr: Tensor | None = None,
-        first: Tensor | None = None,
-        offset: Tensor | None = None,
-        aggregation: str = "mean",
-    ) -> GraphInputs:
+    def prepare_tensors(cls, graph: GraphTensors) -> GraphInputs:
         """Return the constants of a graph; see :meth:`qpignn.encoders.base.Encoder.prepare`."""
-        return prepare(
-            *(x, edge_index, edge_weight),
-            first=first,
-            offset=offset,
-            build=cls.build_matrix,
-            own=cls.uses_own,
-            self_loops=cls.self_loops,
-        )
+        kind = "sum" if cls.self_loops else graph.aggregation
+        ends, weight = cls.weighted_edges(graph.edge_index, graph.edge_weight, graph.x.shape[0])
+        graph = graph._replace(edge_index=ends, edge_weight=weight, aggregation=kind)
+        return prepare(graph, own=cls.uses_own, self_loops=cls.self_loops)
 
-    def __init__(
-        self,
-        inputs: int,
-        hidden: int,
-        layers: int,
-        *,
-        generator: torch.Generator,
-        dropout: float = 0.0,
-        activation: str = "silu",
-        residual: bool = False,
-        norm: str = "none",
-        members: int = 1,
-    ) -> None:
-        super().__init__(
-            hidden, generator=generator, dropout=dropout, activation=activation, members=members
+    @staticmethod
+    def weighted_edges(
+        edge_index: Tensor, edge_weight: Tensor | None, nodes: int
+    ) -> tuple[Tensor, Tensor | None]:
+        """Return the edges that layers aggregate over and their weights, by default the graph's.
+
+        Args:
+            edge_index: (2, edges), sources and targets.
+            edge_weight: (edges,); None for all 1.
+            nodes: number of nodes.
+        """
+        return edge_index, edge_weight
+
+    def _add_layer(self, inputs: int, outputs: int) -> None:
+        shape, draw = (self.members, inputs, outputs), self.generator
+        self.layers.append(
+            AffineLayer(*shape, draw, root=self.uses_own, aggregates=self.uses_graph)
         )
-        self.layers, self.second_maps = nn.ModuleList(), nn.ModuleList()
-        for before, after in pairwise([inputs, *[hidden] * layers]):
-            self.layers.append(
-                AffineLayer(
-                    *(members, before, after, generator),
-                    root=self.uses_own,
-                    aggregates=self.uses_graph,
-                )
-            )
-            if self.two_maps:
-                self.second_maps.append(
-                    AffineLayer(members, after, after, generator, root=False, aggregates=False)
-                )
-        self.norms = nn.ModuleList(
-            MemberNorm(members, hidden) for _ in range(layers if norm == "layer" else 0)
-        )
-        self.residual = residual
+        if self.two_maps:
+            shape = (self.members, outputs, outputs)
+            self.second_maps.append(AffineLayer(*shape, draw, root=False, aggregates=False))
 
     def forward(self, inputs: GraphInputs) -> Tensor:
         """Return hidden vectors of the wanted nodes, (members, rows, hidden).
@@ -288,7 +249,7 @@ class StackEncoder(Encoder):
                 kept = aggregated if mask is None else [part * mask for part in aggregated]
                 yield self.dropped(self.activation(last.combined(*kept)))
 
-    def fused(self, inputs: GraphInputs, part: slice) -> FusedForm | None:
+    def fused(self, inputs: GraphInputs, part: slice) -> FusedLayers | None:
         """Return the hand-written passes; None with norms, residuals, a maximum or one layer.
 
         Args:
@@ -396,11 +357,7 @@ class StackEncoder(Encoder):
         """Whether a layer is its affine maps, activations and dropout."""
         return not self.residual and len(self.norms) == 0
 
-    def _outputs(self, z: Tensor, i: int, own: Tensor) -> Tensor:
-        """Return a layer's outputs from those of its first affine map."""
+    def _outputs(self, z: Tensor, i: int, own: Any) -> Tensor:
         if self.two_maps:
             z = cast(AffineLayer, self.second_maps[i]).on_dense(self.activation(z))
-        if len(self.norms):
-            z = self.norms[i](z)
-        hidden = self.dropped(self.activation(z))
-        return hidden + own if self.residual and i > 0 else hidden
+        return super()._outputs(z, i, own)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from qpignn.calibration.conformal import conformal_rank
-from qpignn.encoders.inputs import GraphInputs, prepare
+from qpignn.encoders.inputs import GraphInputs
 from qpignn.encoders.sage import SageEncoder
 from qpignn.errors import (
     SettingError,
@@ -168,7 +168,7 @@ class CorrectedGNN(QuantileGNN):
         lower, upper = (bound.mean(dim=1) for bound in self.compute_bounds(outputs))
         value = self.compute_value(outputs).mean(dim=0, keepdim=True)
         features = torch.cat([value, lower, upper]).t().contiguous()
-        return prepare(features, data.edge_index, data.get("edge_weight"), first=first)
+        return SageEncoder.prepare(features, data.edge_index, data.get("edge_weight"), first=first)
 
     def _predict(self, data: "Data", level: float) -> Bounds:
         with torch.no_grad():

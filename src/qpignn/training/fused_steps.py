@@ -21,7 +21,8 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from qpignn.encoders.base import Encoder, FusedForm
+from qpignn.encoders.base import Encoder
+from qpignn.encoders.fused import FusedLayers
 from qpignn.encoders.inputs import GraphInputs
 from qpignn.nn.heads import POSITIVE, IntervalHead, LinearHead
 from qpignn.nn.interval_net import IntervalNet, run_apart
@@ -44,7 +45,7 @@ class FusedNet:
         part: which members.
     """
 
-    def __init__(self, layers: FusedForm, head: LinearHead | None, part: slice) -> None:
+    def __init__(self, layers: FusedLayers, head: LinearHead | None, part: slice) -> None:
         self.layers, self.head, self.part = layers, head, part
         self._bound = False
 

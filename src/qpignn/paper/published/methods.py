@@ -53,7 +53,7 @@ class PublishedSQR(SQR):
 class _Pass(Encoder):
     """Leaves everything to the head."""
 
-    prepare = SageEncoder.prepare
+    prepare_tensors = SageEncoder.prepare_tensors
 
     def forward(self, inputs: GraphInputs) -> Any:
         """Return the inputs themselves."""
