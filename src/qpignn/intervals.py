@@ -326,14 +326,8 @@ class Intervals:
         """
         import pandas as pd
 
-        frame = pd.DataFrame(
-            {
-                self.id_name: self.node_id,
-                "prediction": self.prediction,
-                "lower": self.lower,
-                "upper": self.upper,
-            }
-        )
+        columns = {name: getattr(self, name) for name in ("prediction", "lower", "upper")}
+        frame = pd.DataFrame({self.id_name: self.node_id, **columns})
         if not parts:
             return frame
         if self.epistemic is None:

@@ -206,16 +206,13 @@ class Encoder(nn.Module):
         # as the arithmetic of a small net
         seed = self.generator.initial_seed()
         if self._masks_seed != seed or len(self._masks) < shape.numel() + MASK_OFFSETS:
-            self._masks = self._draw_masks(seed, shape.numel() + MASK_OFFSETS)
+            # the same for the same seed, whatever was drawn before
+            draw, count = torch.Generator().manual_seed(seed), shape.numel() + MASK_OFFSETS
+            dropped = torch.empty(count).uniform_(generator=draw) < self.dropout
+            self._masks = dropped.logical_not_().to(torch.float32).div_(1 - self.dropout)
             self._masks_seed = seed
         start = int(torch.randint(MASK_OFFSETS, (), generator=self.generator))
         return self._masks[start : start + shape.numel()].view(shape).to(hidden)
-
-    def _draw_masks(self, seed: int, count: int) -> Tensor:
-        """Draw dropout's factors: the same for the same seed, whatever was drawn before."""
-        draw = torch.Generator().manual_seed(seed)
-        dropped = torch.empty(count).uniform_(generator=draw) < self.dropout
-        return dropped.logical_not_().to(torch.float32).div_(1 - self.dropout)
 
 
 class MemberNorm(nn.Module):

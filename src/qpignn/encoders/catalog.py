@@ -125,22 +125,22 @@ def check_encoder(
     check_choice("aggregation", aggregation, AGGREGATIONS)
     check_bool("residual", residual)
     check_choice("norm", norm, NORMS)
-    supported = encoder_class(encoder).aggregations
+    supported, name = encoder_class(encoder).aggregations, encoder_description(encoder)
     if aggregation not in supported:
         raise SettingError(
-            f"aggregation: expected {' or '.join(supported)} with encoder {_name(encoder)!r}, got "
+            f"aggregation: expected {' or '.join(supported)} with encoder {name!r}, got "
             f"{aggregation!r}; only sage supports others"
         )
     if batch_size is not None and aggregation not in encoder_class(encoder).sampled_aggregations:
         raise SettingError(
-            f"batch_size: expected None with encoder {_name(encoder)!r} and aggregation "
+            f"batch_size: expected None with encoder {name!r} and aggregation "
             f"{aggregation!r}, which run on whole graphs only, got {batch_size}; leave it out, or "
             f"use sage, gcn, gin or mlp"
         )
     if not named and (residual or norm != "none"):
         raise SettingError(
             f"residual and norm: expected False and 'none' with a module of your own, got "
-            f"{residual} and {norm!r}; put them into {_name(encoder)}"
+            f"{residual} and {norm!r}; put them into {name}"
         )
 
 
@@ -150,7 +150,10 @@ def encoder_description(encoder: object) -> str:
     Args:
         encoder: a name, a module, a class or a function.
     """
-    return encoder if isinstance(encoder, str) else _name(encoder)
+    if isinstance(encoder, str):
+        return encoder
+    kind = type(encoder) if isinstance(encoder, nn.Module) else encoder
+    return f"{kind.__module__}:{getattr(kind, '__qualname__', type(kind).__qualname__)}"
 
 
 def encoder_of_file(stored: object, given: EncoderSetting | None, place: object) -> EncoderSetting:
@@ -179,10 +182,3 @@ def encoder_of_file(stored: object, given: EncoderSetting | None, place: object)
             f"leave encoder out"
         )
     return given
-
-
-def _name(encoder: object) -> str:
-    if isinstance(encoder, str):
-        return encoder
-    kind = type(encoder) if isinstance(encoder, nn.Module) else encoder
-    return f"{kind.__module__}:{getattr(kind, '__qualname__', type(kind).__qualname__)}"

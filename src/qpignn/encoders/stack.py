@@ -302,25 +302,20 @@ class StackEncoder(LayeredEncoder):
             inputs: of the graph, which may be larger than memory.
         """
         hidden: Tensor | None = None
-        for left in reversed(range(len(self.layers))):
-            i = len(self.layers) - 1 - left
-            rows = inputs.nodes if left else inputs.rows
-            parts = self._layer_in_chunks(i, inputs, hidden, left, rows)
-            if left == 0:
-                yield from parts
-                return
-            bias = self._layers()[i].bias
-            hidden = allocate_tensor((len(bias), rows, bias.shape[-1]), bias.dtype)
+        for i, layer in enumerate(self._layers()[:-1]):
+            parts, bias = self._layer_in_chunks(i, inputs, hidden), layer.bias
+            hidden = allocate_tensor((len(bias), inputs.nodes, bias.shape[-1]), bias.dtype)
             done = 0
             for part in parts:
                 hidden[:, done : done + part.shape[1]] = part
                 done += part.shape[1]
+        yield from self._layer_in_chunks(len(self.layers) - 1, inputs, hidden)
 
     def _layer_in_chunks(
-        self, i: int, inputs: GraphInputs, hidden: Tensor | None, left: int, rows: int
+        self, i: int, inputs: GraphInputs, hidden: Tensor | None
     ) -> Iterator[Tensor]:
         """Yield a layer's outputs; where several ranks fit one model, each computes some."""
-        layer = self._layers()[i]
+        layer, left = self._layers()[i], len(self.layers) - 1 - i
         x, bias = inputs.features, layer.bias
         projected = matrix = None
         if layer.aggregates:
@@ -348,7 +343,9 @@ class StackEncoder(LayeredEncoder):
         def empty(part: slice) -> Tensor:
             return bias.new_empty((len(bias), part.stop - part.start, bias.shape[2]))
 
-        yield from distributed.split_work([*row_chunks(rows)], some, empty)
+        yield from distributed.split_work(
+            [*row_chunks(inputs.nodes if left else inputs.rows)], some, empty
+        )
 
     def _layers(self) -> list[AffineLayer]:
         return [cast(AffineLayer, layer) for layer in self.layers]

@@ -27,6 +27,11 @@ from qpignn.training.history import History
 KEPT = ("history", "intervals")
 TEST_SHARE = 0.2
 """Share of the nodes that are test nodes."""
+COPIED = (
+    *("seed", "protocol", "view", "split", "confidence_level"),
+    *("source", "damage", "options", "label_fraction"),
+)
+"""Fields of a cell that its row repeats."""
 MOMENTS = 100  # epochs of a training that are kept
 
 
@@ -129,15 +134,7 @@ class Cell:
         return {
             "dataset": self.name,
             "method": self.method_name,
-            "seed": self.seed,
-            "protocol": self.protocol,
-            "view": self.view,
-            "split": self.split,
-            "confidence_level": self.confidence_level,
-            "source": self.source,
-            "damage": self.damage,
-            "options": self.options,
-            "label_fraction": self.label_fraction,
+            **{name: getattr(self, name) for name in COPIED},
             "lambda_width": method.get_params().get("lambda_width"),
             "lambda_found": getattr(method, "lambda_width_", None),
             "n_train": len(given),

@@ -11,6 +11,7 @@ import ast
 import hashlib
 import platform
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from importlib.resources import files
@@ -157,17 +158,10 @@ def plugin_digest(method: str, settings: Mapping[str, Any] | None = None) -> str
     return hashlib.sha256("\n".join(sources).encode()).hexdigest() if sources else ""
 
 
-@lru_cache(maxsize=1)
-def _versions() -> tuple[tuple[str, str], ...]:
-    installed_versions = [("python", platform.python_version())]
-    for name in LIBRARIES:
-        try:
-            installed_versions.append((name, version(name)))
-        except PackageNotFoundError:  # an optional extra
-            continue
-    return tuple(installed_versions)
-
-
 def versions() -> dict[str, str]:
     """Return the versions of Python and of the libraries that compute, by name."""
-    return dict(_versions())
+    numbers = {"python": platform.python_version()}
+    for name in LIBRARIES:
+        with suppress(PackageNotFoundError):  # an optional extra
+            numbers[name] = version(name)
+    return numbers

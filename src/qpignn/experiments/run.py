@@ -59,16 +59,14 @@ def run_cells(
     stored = {} if fresh else store.get_rows(keys)
     missing = {key: cell for key, cell in zip(keys, cells, strict=True) if key not in stored}
     outcome = Outcome([], reused=sum(key in stored for key in keys))
-    for cell, result, problem in run_all([*missing.values()], engine=engine, jobs=jobs):
-        row, error = result, problem
-        if row is not None and cell.key(row["inputs"]) not in missing:
-            row, error = None, CHANGED
-        if row is not None:
-            key = cell.key(row["inputs"])
+    for cell, row, error in run_all([*missing.values()], engine=engine, jobs=jobs):
+        key = None if row is None else cell.key(row["inputs"])
+        problem = None if key in missing else error or CHANGED
+        if row is not None and problem is None:
             store.put(cell, row, key)
-            stored[key] = row
+            stored[str(key)] = row
         else:
-            outcome.failures.append((cell, str(error)))
-        on_done(cell, error)
+            outcome.failures.append((cell, str(problem)))
+        on_done(cell, problem)
     outcome.rows = [stored[key] for key in keys if key in stored]
     return outcome

@@ -100,7 +100,9 @@ class Store:
     def _connected(self) -> Iterator[sqlite3.Connection]:
         """Open the file while the block runs; errors of SQLite become a ``QpignnError``."""
         try:
-            with closing(self._connect()) as connection:
+            # no write-ahead log: two processes that switch a new file to it at once do not wait
+            # for each other, and one of them fails
+            with closing(sqlite3.connect(self.path, timeout=60)) as connection:
                 yield connection
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_IOERR)
@@ -113,8 +115,3 @@ class Store:
                 f"{self.path}: expected a results file of qpignn (SQLite), got {error}; name "
                 f"another file"
             ) from error
-
-    def _connect(self) -> sqlite3.Connection:
-        # no write-ahead log: two processes that switch a new file to it at once do not wait for
-        # each other, and one of them fails
-        return sqlite3.connect(self.path, timeout=60)

@@ -26,21 +26,16 @@ def find_device(name: str) -> torch.device:
     Raises:
         SettingError: if there is no such device.
     """
-    if not isinstance(name, str):
-        raise SettingError(f"device: expected auto, cpu or cuda, got {brief(name)}")
     if name == "auto":
-        here = torch.cuda.is_available()
-        return (
-            torch.device("cuda", distributed.local_rank() % torch.cuda.device_count())
-            if here
-            else CPU
-        )
+        if not torch.cuda.is_available():
+            return CPU
+        return torch.device("cuda", distributed.local_rank() % torch.cuda.device_count())
     try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise SettingError(f"device: expected auto, cpu or cuda, got {name!r}") from error
-    if device.type not in ("cpu", "cuda"):
-        raise SettingError(f"device: expected auto, cpu or cuda, got {name!r}")
+        device = torch.device(name) if isinstance(name, str) else None
+    except RuntimeError:
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise SettingError(f"device: expected auto, cpu or cuda, got {brief(name)}")
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise SettingError(
             f"device: expected one that is here, got {name!r} with {torch.cuda.device_count()} "

@@ -115,9 +115,18 @@ def allocate_tensor(shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
     size = math.prod(shape) * dtype.itemsize
     if size < SMALL or size < free_memory() / 2:
         return torch.empty(shape, dtype=dtype)
-    with _disk_space_errors(size), tempfile.TemporaryFile() as file:
-        _reserve(file.fileno(), size)
-        numbers = np.memmap(file, dtype=np.uint8, mode="w+", shape=(size,))
+    try:
+        with tempfile.TemporaryFile() as file:
+            _reserve(file.fileno(), size)
+            numbers = np.memmap(file, dtype=np.uint8, mode="w+", shape=(size,))
+    except OSError as error:
+        failed = WriteError(
+            f"{tempfile.gettempdir()}: expected {size:,} bytes of free disk space for an array "
+            f"that does not fit into memory, got {error.strerror or error}; free some space, or "
+            f"set TMPDIR to a folder on another disk"
+        )
+        failed.errno = error.errno
+        raise failed from error
     return torch.from_numpy(numbers).view(dtype).view(shape)
 
 
@@ -129,18 +138,3 @@ def _reserve(file: int, size: int) -> None:
     zeros = bytes(SMALL)  # macOS and Windows: what is written has its blocks
     for start in range(0, size, SMALL):
         os.write(file, zeros[: size - start])
-
-
-@contextmanager
-def _disk_space_errors(size: int) -> Iterator[None]:
-    """Turn errors of a temporary file into one that names the folder."""
-    try:
-        yield
-    except OSError as error:
-        failed = WriteError(
-            f"{tempfile.gettempdir()}: expected {size:,} bytes of free disk space for an array "
-            f"that does not fit into memory, got {error.strerror or error}; free some space, or "
-            f"set TMPDIR to a folder on another disk"
-        )
-        failed.errno = error.errno
-        raise failed from error

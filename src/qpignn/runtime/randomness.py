@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import random
 import zlib
-from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -44,27 +43,23 @@ def torch_rng(seed: int, purpose: str) -> torch.Generator:
     return torch.Generator().manual_seed(int(state >> np.uint64(1)))  # torch takes signed seeds
 
 
-@dataclass
 class LegacyStreams:
     """The three generators that older code seeds globally, kept together but not global.
 
     Drawing from them gives the numbers that Python's, NumPy's (legacy) and torch's global
     generators would give after being seeded alike.
 
-    Attributes:
+    Args:
         seed: of all three.
+
+    Attributes:
         python: the stream of ``random``.
         numpy: the stream of ``numpy.random``.
         torch: the stream of torch.
     """
 
-    seed: int
-    python: random.Random = field(init=False)
-    numpy: np.random.RandomState = field(init=False)
-    torch: torch.Generator = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.python = random.Random(self.seed)
+    def __init__(self, seed: int) -> None:
+        self.seed, self.python = seed, random.Random(seed)
         self.restart_arrays()
 
     def restart_arrays(self) -> None:

@@ -64,22 +64,13 @@ class Checkpointer(Callback):
         self.folder, self.key, self.every = folder, key, every
         self.writes, self.notify = writes, notify
         self.resumes = False  # whether it has still to be reported where the fit continues
-        self._choices: dict[str, Any] = {}
+        self.choices: dict[str, Any] = {}  # made when the fit began; may depend on the machine
         for path in _files(folder):  # unusable files are refused before any work is done
-            self._choices |= _read(path, key)["choices"]
+            self.choices |= _read(path, key)["choices"]
             self.resumes = True
         self._number, self._start = 0, ""
         self._written_at = self._snapshot_at = time.monotonic()
         self._snapshot: StateDict | None = None  # None while the file is as recent
-
-    def recorded_choice(self, name: str, value: Any) -> Any:
-        """Return a choice as it was made when the fit began; it may depend on the machine.
-
-        Args:
-            name: of the choice.
-            value: what would be chosen now.
-        """
-        return self._choices.setdefault(name, value)
 
     def on_train_begin(self, state: TrainingState) -> None:
         """Start the next training of the fit, and restore it from its file if there is one.
@@ -170,7 +161,7 @@ class Checkpointer(Callback):
         description = {name: value for name, value in values.items() if name not in tensors}
         description |= {"format": FORMAT, "key": self.key, "start": self._start}
         try:
-            tensors["words"] = pack_json({**description, "choices": self._choices})
+            tensors["words"] = pack_json({**description, "choices": self.choices})
         except TypeError as error:
             raise SettingError(
                 f"callbacks: expected tensors and JSON values in state_dict, got {error}; convert "
@@ -208,7 +199,7 @@ def recorded_choice(name: str, value: Any) -> Any:
         value: what would be chosen now; returned where nothing is resumed.
     """
     checkpointer = active_checkpointer()
-    return value if checkpointer is None else checkpointer.recorded_choice(name, value)
+    return value if checkpointer is None else checkpointer.choices.setdefault(name, value)
 
 
 @contextmanager
@@ -353,13 +344,9 @@ def _read(path: Path, key: str) -> StateDict:
 
 def _valid_types(values: StateDict) -> bool:
     """Return whether the entries that this module reads itself have the types it writes."""
-    choices = values.get("choices")
-    return (
-        isinstance(choices, dict)
-        and all(one is None or (type(one) is int and one > 0) for one in choices.values())
-        and isinstance(values.get("start"), str)
-        and isinstance(values.get("finished"), bool)
-        and isinstance(values.get("callbacks"), list)
+    types = {"choices": dict, "start": str, "finished": bool, "callbacks": list}
+    return all(isinstance(values.get(name), kind) for name, kind in types.items()) and all(
+        one is None or (type(one) is int and one > 0) for one in values["choices"].values()
     )
 
 

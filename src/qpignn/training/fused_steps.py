@@ -21,7 +21,6 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from qpignn.encoders.base import Encoder
 from qpignn.encoders.fused import FusedLayers
 from qpignn.encoders.inputs import GraphInputs
 from qpignn.nn.heads import POSITIVE, IntervalHead, LinearHead
@@ -42,27 +41,11 @@ class FusedNet:
     Args:
         layers: the encoder's fused form.
         head: a linear map that follows it; None to return hidden vectors.
-        part: which members.
     """
 
-    def __init__(self, layers: FusedLayers, head: LinearHead | None, part: slice) -> None:
-        self.layers, self.head, self.part = layers, head, part
+    def __init__(self, layers: FusedLayers, head: LinearHead | None) -> None:
+        self.layers, self.head, self.part = layers, head, layers.part
         self._bound = False
-
-    @classmethod
-    def of(
-        cls, encoder: Encoder, head: LinearHead | None, inputs: GraphInputs, part: slice
-    ) -> FusedNet | None:
-        """Return the fused net; None if the encoder has no fused form for these inputs.
-
-        Args:
-            encoder: of the net.
-            head: a linear head, or None.
-            inputs: of the graph.
-            part: which members.
-        """
-        layers = encoder.fused(inputs, part)
-        return None if layers is None else cls(layers, head, part)
 
     def forward(self) -> Tensor:
         """Return the head's outputs, (outputs, members, nodes), or without one hidden vectors."""
@@ -107,9 +90,10 @@ def step_of(
     """
     head = net.head
     linear = head if type(head) is LinearHead else None
-    fused = FusedNet.of(net.encoder, linear, inputs, slice(None))
-    if fused is None:
+    layers = net.encoder.fused(inputs, slice(None))
+    if layers is None:
         return lambda: cost(net(inputs))
+    fused = FusedNet(layers, linear)
 
     def step() -> StepResult:
         with torch.no_grad():
@@ -280,22 +264,18 @@ def joint_steps(
     apart = run_apart(inputs, members, head.weight.shape[-1])
     parts = [slice(i, i + 1) for i in range(members)] if apart else [slice(None)]
     levels, prices = levels.to(y.device), prices.to(y.device)
-    nets = [FusedNet.of(encoder, head, inputs, part) for part in parts]
     steps = [
-        JointStep(fused, y, weight, levels=levels, prices=prices, anchored=anchored)
-        for fused in nets
-        if fused is not None
+        JointStep(
+            FusedNet(layers, head), y, weight, levels=levels, prices=prices, anchored=anchored
+        )
+        for layers in (encoder.fused(inputs, part) for part in parts)
+        if layers is not None
     ]
     if not steps:
         return None
-
-    def together() -> FusedResult:
-        return *steps[0].forward(), steps[0].backward
-
-    def one_by_one() -> FusedResult:
-        return *step_apart(steps, encoder.generator), lambda: None
-
-    return one_by_one if apart else together
+    if apart:
+        return lambda: (*step_apart(steps, encoder.generator), lambda: None)
+    return lambda: (*steps[0].forward(), steps[0].backward)
 
 
 def step_apart(

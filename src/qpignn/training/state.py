@@ -144,14 +144,9 @@ class TrainingState:
             else:
                 generator.bit_generator.state = values[f"generators.{i}"]
         for i, callback in enumerate(self.callbacks):
-            prefix = f"callbacks.{i}."
-            callback.load_state_dict(
-                {
-                    name.removeprefix(prefix): value
-                    for name, value in values.items()
-                    if name.startswith(prefix)
-                }
-            )
+            start = f"callbacks.{i}."
+            own = {k.removeprefix(start): v for k, v in values.items() if k.startswith(start)}
+            callback.load_state_dict(own)
 
     def callback_names(self) -> list[str]:
         """Return the class names of the callbacks, in their order."""
