@@ -10,6 +10,8 @@ and ``pos_names``, the names of the two coordinates (lon and lat are degrees). M
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +22,13 @@ from torch import Tensor
 
 from qpignn.data.columns import LARGEST_WEIGHT, valid_unicode
 from qpignn.data.ids import check_ids
-from qpignn.data.matrix import all_finite, integers_as_floats, is_sparse, stored_values
+from qpignn.data.matrix import (
+    all_finite,
+    integers_as_floats,
+    is_sparse,
+    select_rows,
+    stored_values,
+)
 from qpignn.errors import ArrayError, GraphError, brief, plural
 from qpignn.intervals import as_ids
 
@@ -58,7 +66,8 @@ def check_graph(data: Data, *, need_target: bool = True) -> Data:
         out.node_id = _checked_ids(data.node_id, nodes)
     if data.get("feature_names") is not None:
         out.feature_names = _checked_feature_names(data.feature_names, out.x.shape[1])
-    _check_finite(out)
+    if not all_finite(out.x):
+        raise GraphError(f"x: expected finite numbers, got {_first_bad_feature(out.x, out)}")
     out.edge_index = _checked_edges(data, nodes)
     if data.get("y") is not None:
         out.y = _checked_target(data.y, nodes)
@@ -109,20 +118,19 @@ def _checked_features(data: Data) -> Tensor:
             f"x: expected (nodes, columns) with at least one of each, got shape {tuple(x.shape)}; "
             f"reshape it"
         )
-    if x.is_complex():
-        raise GraphError(f"x: expected real numbers, got {x.dtype}; use .real or .abs()")
-    if not x.is_floating_point():
-        x = integers_as_floats(x)
-    return x.detach() if x.requires_grad else x  # embeddings are not trained further
+    return _as_floats("x", x, integers_as_floats)
+
+
+def _as_floats(name: str, values: Tensor, convert: Callable[[Tensor], Tensor]) -> Tensor:
+    """Return real numbers as floats, without their gradient: embeddings are not trained further."""
+    if values.is_complex():
+        raise GraphError(f"{name}: expected real numbers, got {values.dtype}; use .real or .abs()")
+    values = values if values.is_floating_point() else convert(values)
+    return values.detach() if values.requires_grad else values
 
 
 def _kind(value: Any) -> str:
     return "none" if value is None else type(value).__name__
-
-
-def _check_finite(data: Data) -> None:
-    if not all_finite(data.x):
-        raise GraphError(f"x: expected finite numbers, got {_first_bad_feature(data.x, data)}")
 
 
 def _first_bad_feature(x: Tensor, data: Data) -> str:
@@ -171,16 +179,13 @@ def _checked_target(y: Any, nodes: int) -> Tensor:
             f"y: expected one target per node ({nodes}), got shape {tuple(y.shape)}; give NaN to "
             f"nodes without one, and choose one column of several"
         )
-    if target.is_complex():
-        raise GraphError(f"y: expected real numbers, got {target.dtype}; use .real or .abs()")
-    if not target.is_floating_point():
-        target = target.to(torch.float64)
+    target = _as_floats("y", target, Tensor.double)
     if torch.isinf(target).any():
         raise GraphError(
             f"y: expected finite targets (NaN = unlabelled), "
             f"got {int(torch.isinf(target).sum())} infinite ones; set them to NaN or correct them"
         )
-    return target.detach() if target.requires_grad else target
+    return target
 
 
 def check_labels(y: Tensor | None) -> None:
@@ -209,11 +214,7 @@ def _checked_weight(name: str, weight: Any, length: int) -> Tensor:
     if not isinstance(weight, Tensor) or weight.numel() != length:
         got = tuple(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
         raise GraphError(f"{name}: expected a tensor of {length} numbers, got {got}; reshape it")
-    values: Tensor = weight.detach().reshape(length)
-    if values.is_complex():
-        raise GraphError(f"{name}: expected real numbers, got {values.dtype}; use .real or .abs()")
-    if not values.is_floating_point():
-        values = values.to(torch.float32)
+    values = _as_floats(name, weight.detach().reshape(length), Tensor.float)
     bad = int((~torch.isfinite(values) | (values < 0)).sum())
     if bad:
         raise GraphError(
@@ -247,13 +248,12 @@ def _checked_mask(name: str, mask: Any, nodes: int) -> Tensor:
 
 def _check_disjoint(data: Data) -> None:
     present = [name for name in MASKS if data.get(name) is not None]
-    for i, first in enumerate(present):
-        for second in present[i + 1 :]:
-            shared = int((data[first] & data[second]).sum())
-            if shared:
-                raise GraphError(
-                    f"{first} and {second} share {shared} nodes; make them with split_nodes(...)"
-                )
+    for first, second in combinations(present, 2):
+        shared = int((data[first] & data[second]).sum())
+        if shared:
+            raise GraphError(
+                f"{first} and {second} share {shared} nodes; make them with split_nodes(...)"
+            )
 
 
 @valid_unicode()
@@ -285,6 +285,23 @@ def node_ids(data: Data) -> npt.NDArray[Any]:
     """
     ids = data.get("node_id")
     return np.arange(data.x.shape[0]) if ids is None else as_ids(ids)
+
+
+def select_nodes(data: Data, nodes: Tensor) -> Data:
+    """Return a graph with some of its nodes, in a given order; its edges stay as they are.
+
+    Args:
+        data: a checked graph; ``x`` may be sparse.
+        nodes: a boolean mask, or positions.
+    """
+    from torch_geometric.data import Data  # slow to import
+
+    out = Data(**{name: value for name, value in data.to_dict().items() if name != "num_nodes"})
+    out.x, out.node_id = select_rows(data.x, nodes), node_ids(data)[nodes.numpy()]
+    for name in ("y", "node_weight", "pos", *MASKS):
+        if data.get(name) is not None:
+            out[name] = data[name][nodes]
+    return out
 
 
 def given_nodes(data: Data) -> Tensor:
@@ -334,7 +351,5 @@ def simple_edges(
 
     edge_index, weight = remove_self_loops(edge_index, weight)
     merge = coalesce if directed else to_undirected
-    if weight is None:
-        return merge(edge_index, num_nodes=nodes), None
     edge_index, weight = merge(edge_index, weight, num_nodes=nodes, reduce="mean")
     return edge_index, weight

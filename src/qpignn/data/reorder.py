@@ -8,8 +8,7 @@ import torch
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch_geometric.data import Data
 
-from qpignn.data.graph import MASKS, check_graph, node_ids
-from qpignn.data.matrix import select_rows
+from qpignn.data.graph import check_graph, select_nodes
 
 
 def reorder_nodes(data: Data) -> Data:
@@ -32,10 +31,6 @@ def reorder_nodes(data: Data) -> Data:
     order = torch.from_numpy(permutation.astype(np.int64))
     place = torch.empty_like(order)
     place[order] = torch.arange(nodes)
-    out = Data(**data.to_dict())
-    out.x, out.edge_index = select_rows(data.x, order), place[data.edge_index]
-    for name in ("y", "node_weight", "pos", *MASKS):
-        if data.get(name) is not None:
-            out[name] = data[name][order]
-    out.node_id = node_ids(data)[order.numpy()]
+    out = select_nodes(data, order)
+    out.edge_index = place[data.edge_index]
     return out

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from qpignn.data.graph import MASKS, check_graph, given_nodes, node_ids, test_nodes
-from qpignn.data.matrix import select_rows
+from qpignn.data.graph import check_graph, given_nodes, select_nodes, test_nodes
 from qpignn.errors import SplitError, check_choice
 
 if TYPE_CHECKING:
@@ -88,43 +87,20 @@ def induced_subgraph(data: Data, keep: Tensor) -> Data:
         data: the graph.
         keep: boolean, (nodes,).
     """
-    from torch_geometric.data import Data  # slow to import
-    from torch_geometric.utils import subgraph
-
-    out = Data(**{name: value for name, value in data.to_dict().items() if name != "num_nodes"})
-    out.x = select_rows(data.x, keep)
-    out.edge_index, weight = subgraph(
-        keep,
-        data.edge_index,
-        data.get("edge_weight"),
-        relabel_nodes=True,
-        num_nodes=data.x.shape[0],
-    )
-    if weight is not None:
-        out.edge_weight = weight
-    if data.get("edge_attr") is not None:
-        out.edge_attr = data.edge_attr[keep[data.edge_index].all(dim=0)]
-    for name in ("y", "node_weight", "pos", *MASKS):
+    out = select_nodes(data, keep)
+    inside = keep[data.edge_index].all(dim=0)
+    out.edge_index = (keep.cumsum(0) - 1)[data.edge_index[:, inside]]
+    for name in ("edge_weight", "edge_attr"):
         if data.get(name) is not None:
-            out[name] = data[name][keep]
-    out.node_id = node_ids(data)[keep.numpy()]
+            out[name] = data[name][inside]
     return out
 
 
-def _transductive(data: Data, given: Tensor, test: Tensor) -> tuple[Data, Data]:
-    return data, data
-
-
-def _inductive(data: Data, given: Tensor, test: Tensor) -> tuple[Data, Data]:
-    return induced_subgraph(data, given), data
-
-
-def _isolated(data: Data, given: Tensor, test: Tensor) -> tuple[Data, Data]:
-    return induced_subgraph(data, given), induced_subgraph(data, test)
-
-
 VIEWS: dict[str, Callable[[Data, Tensor, Tensor], tuple[Data, Data]]] = {
-    "transductive": _transductive,
-    "inductive": _inductive,
-    "isolated": _isolated,
+    "transductive": lambda data, given, test: (data, data),
+    "inductive": lambda data, given, test: (induced_subgraph(data, given), data),
+    "isolated": lambda data, given, test: (
+        induced_subgraph(data, given),
+        induced_subgraph(data, test),
+    ),
 }

@@ -82,15 +82,11 @@ def _degree_order(data: Data, rng: np.random.Generator) -> Order:
     return shuffled[np.argsort(-degrees[shuffled], kind="stable")]
 
 
-def _louvain(data: Data, seed: int) -> list[set[int]]:
+def _community_order(data: Data, rng: np.random.Generator) -> Order:
     graph = nx.Graph()
     graph.add_nodes_from(range(data.x.shape[0]))
     graph.add_edges_from(data.edge_index.t().tolist())
-    return list(nx.community.louvain_communities(graph, seed=seed))
-
-
-def _community_order(data: Data, rng: np.random.Generator) -> Order:
-    groups = _louvain(data, int(rng.integers(2**31)))
+    groups = nx.community.louvain_communities(graph, seed=int(rng.integers(2**31)))
     shuffled = [rng.permutation(sorted(groups[i])) for i in rng.permutation(len(groups))]
     return np.concatenate(shuffled)
 

@@ -57,30 +57,24 @@ def load_county(target: str, *, year: int = 2012, fill_target: bool = True) -> D
     check_choice("county target", target, TARGETS)
     if year not in YEARS:
         raise SettingError(f"year: expected one of {YEARS}, got {year!r}")
-    heads, tails = _adjacency()
-    fips = np.unique(np.concatenate([heads, tails]))
+    # ISO-8859-1, tab-separated; a county's own two columns are blank on its continuation rows
+    table = pd.read_csv(
+        fetch(FILES["adjacency.txt"]), sep="\t", header=None, dtype=str, encoding="ISO-8859-1"
+    )
+    ends = np.stack([table[1].ffill(), table[3]]).astype(np.int64)
+    fips = np.unique(ends)
     figures, missing = _figures(fips, year)
     column = TARGETS.index(target)
     y = torch.from_numpy(figures[:, column])
     if not fill_target:
         y = y.masked_fill(torch.from_numpy(missing[:, column]), float("nan"))
-    positions = np.stack([np.searchsorted(fips, heads), np.searchsorted(fips, tails)])
     return Data(
         x=torch.from_numpy(np.delete(figures, column, axis=1)),
         y=y,
-        edge_index=torch.from_numpy(positions),
+        edge_index=torch.from_numpy(np.searchsorted(fips, ends)),
         node_id=np.array([f"{code:05d}" for code in fips], dtype=object),
         feature_names=[name for name in TARGETS if name != target],
     )
-
-
-def _adjacency() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    # ISO-8859-1, tab-separated; a county's own two columns are blank on its continuation rows
-    table = pd.read_csv(
-        fetch(FILES["adjacency.txt"]), sep="\t", header=None, dtype=str, encoding="ISO-8859-1"
-    )
-    heads, tails = table[1].ffill(), table[3]
-    return np.array(heads, dtype=np.int64), np.array(tails, dtype=np.int64)
 
 
 def _figures(

@@ -55,7 +55,7 @@ class SourceFile:
         ):
             if expected is not None and expected != got:
                 return f"expected {kind} {expected}, got {got} ({digests.size:,} bytes)"
-        return None if self.checkable else "there is no known digest to check it against"
+        return None if self.known_digest else "there is no known digest to check it against"
 
     @property
     def known_digest(self) -> str | None:
@@ -63,11 +63,6 @@ class SourceFile:
         if self.sha256 is not None:
             return f"sha256:{self.sha256}"
         return None if self.git_blob is None else f"git:{self.git_blob}"
-
-    @property
-    def checkable(self) -> bool:
-        """Whether it is known what its bytes must be."""
-        return self.sha256 is not None or self.git_blob is not None
 
 
 @dataclass(frozen=True)
@@ -130,7 +125,7 @@ def identity(file: SourceFile) -> str:
     here = find(file)
     if here is None:
         return file.known_digest or "absent"
-    if file.known_digest is not None and file.problem(here) is None:
+    if file.known_digest and file.problem(here) is None:
         return file.known_digest
     warn_altered(file, here)
     return f"sha256:{file_digests(here).sha256}"
@@ -143,7 +138,7 @@ def warn_altered(file: SourceFile, here: Path) -> None:
         file: the file as it should be.
         here: path of the user's file.
     """
-    problem = file.problem(here) if file.checkable else None
+    problem = file.problem(here) if file.known_digest else None
     if problem is not None:
         _warn_once(f"{here} {NOT_ORIGINAL}: {problem}")
 
@@ -186,7 +181,7 @@ def fetch(file: SourceFile) -> Path:
         return here
     if os.environ.get(OFFLINE, "") not in ("", "0"):
         raise DataFileError(_message(file, [f"{OFFLINE} forbids downloading"]))
-    if not file.checkable:
+    if not file.known_digest:
         raise DataFileError(
             _message(file, ["there is no known digest to check a download against"])
             + f" It is at {' or '.join(file.urls)}."

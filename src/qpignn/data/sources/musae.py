@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import scipy.sparse as sp
 import torch
@@ -86,13 +85,11 @@ def load_twitch(*, country: str = "PTBR") -> Data:
     Raises:
         UnknownNameError: for another country.
     """
-    check_choice("country", country, COUNTRIES)
-    files = files_of("twitch", country)
-    x = _vocabulary(fetch(files["features.json"]), TWITCH_VOCABULARY)
-    targets = _table(fetch(files["target.csv"]), ["new_id", "views"]).set_index("new_id")["views"]
-    views = np.log(targets.reindex(range(x.shape[0])).to_numpy(dtype=np.float64) + 1.0)
-    ends = torch.from_numpy(_table(fetch(files["edges.csv"]), ["from", "to"]).to_numpy().T.copy())
-    return Data(x=x, y=_float((views - views.mean()) / views.std()), edge_index=ends)
+    files = files_of("twitch", check_choice("country", country, COUNTRIES))
+    data = _load(files, ["new_id", "views"], ["from", "to"], TWITCH_VOCABULARY)
+    views = np.log(data.y.numpy() + 1.0)
+    data.y = torch.from_numpy((views - views.mean()) / views.std()).float()
+    return data
 
 
 def load_wikipedia(name: str) -> Data:
@@ -104,20 +101,20 @@ def load_wikipedia(name: str) -> Data:
     Returns:
         The graph, with its edges as in the file.
     """
-    files = files_of("wikipedia", name)
-    x = _vocabulary(fetch(files["features.json"]))
-    targets = _table(fetch(files["target.csv"]), ["id", "target"]).set_index("id")["target"]
-    ends = torch.from_numpy(_table(fetch(files["edges.csv"]), ["id1", "id2"]).to_numpy().T.copy())
-    traffic = targets.reindex(range(x.shape[0])).to_numpy(dtype=np.float64)
-    return Data(x=x, y=_float(traffic), edge_index=ends)
+    data = _load(files_of("wikipedia", name), ["id", "target"], ["id1", "id2"])
+    data.y = data.y.float()
+    return data
 
 
-def _float(values: npt.NDArray[np.float64]) -> Tensor:
-    return torch.from_numpy(values).float()
-
-
-def _table(path: Path, columns: list[str]) -> pd.DataFrame:
-    return pd.read_csv(path, usecols=columns)[columns]
+def _load(
+    files: dict[str, SourceFile], target: list[str], ends: list[str], words: int | None = None
+) -> Data:
+    """Return a graph with float64 targets, given its columns of ids and targets, and of ends."""
+    x = _vocabulary(fetch(files["features.json"]), words)
+    targets = pd.read_csv(fetch(files["target.csv"]), usecols=target).set_index(target[0])
+    y = targets[target[1]].reindex(range(x.shape[0])).to_numpy(dtype=np.float64)
+    edges = pd.read_csv(fetch(files["edges.csv"]), usecols=ends)[ends].to_numpy().T.copy()
+    return Data(x=x, y=torch.from_numpy(y), edge_index=torch.from_numpy(edges))
 
 
 def _vocabulary(path: Path, columns: int | None = None) -> Tensor:

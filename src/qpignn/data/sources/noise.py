@@ -28,8 +28,7 @@ def _base_plus_normal(x: Floats, mean: float, deviation: float) -> Floats:
     """Distribution function of U(0, BASE) + N(mean, deviation²)."""
 
     def integral(t: Floats) -> Floats:  # of the normal distribution function
-        value: Floats = t * norm.cdf(t) + norm.pdf(t)
-        return value
+        return np.asarray(t * norm.cdf(t) + norm.pdf(t))
 
     high, low = (x - mean) / deviation, (x - mean - BASE) / deviation
     return (integral(high) - integral(low)) * deviation / BASE

@@ -70,14 +70,6 @@ def load_basic(
     )
 
 
-def _gaussian(y: npt.NDArray[np.float64], rng: np.random.RandomState) -> npt.NDArray[np.float64]:
-    return y + rng.normal(0, NOISE_LEVEL, size=len(y))
-
-
-def _uniform(y: npt.NDArray[np.float64], rng: np.random.RandomState) -> npt.NDArray[np.float64]:
-    return y + rng.uniform(-NOISE_LEVEL, NOISE_LEVEL, size=len(y))
-
-
 def _outlier(y: npt.NDArray[np.float64], rng: np.random.RandomState) -> npt.NDArray[np.float64]:
     count = int(len(y) * OUTLIER_SHARE)
     y[rng.choice(len(y), count, replace=False)] += rng.normal(3, 1, size=count)
@@ -85,8 +77,8 @@ def _outlier(y: npt.NDArray[np.float64], rng: np.random.RandomState) -> npt.NDAr
 
 
 EXTRA_NOISE: dict[str, Callable[..., npt.NDArray[np.float64]]] = {
-    "gaussian": _gaussian,
-    "uniform": _uniform,
+    "gaussian": lambda y, rng: y + rng.normal(0, NOISE_LEVEL, size=len(y)),
+    "uniform": lambda y, rng: y + rng.uniform(-NOISE_LEVEL, NOISE_LEVEL, size=len(y)),
     "outlier": _outlier,
 }
 
@@ -130,46 +122,22 @@ def with_centralities(graph: nx.Graph, streams: LegacyStreams) -> Data:
     """
     # through PyG and back, because the centralities' last bits follow the order of the neighbours
     edge_index = from_networkx(graph).edge_index
-    x = _centralities(edge_index, graph.number_of_nodes())
+    x = _centralities(tuple(edge_index.flatten().tolist()), graph.number_of_nodes()).clone()
     y = torch.sin(x[:, :1] * 0.5) + 0.1 * torch.randn((len(x), 1), generator=streams.torch)
-    return Data(
-        x=x,
-        y=y.squeeze(1),
-        edge_index=edge_index,
-        feature_names=list(CENTRALITIES),
-    )
-
-
-def _barabasi_albert(nodes: int, streams: LegacyStreams) -> nx.Graph:
-    return nx.barabasi_albert_graph(nodes, 3, seed=streams.python)
-
-
-def _erdos_renyi(nodes: int, streams: LegacyStreams) -> nx.Graph:
-    return nx.erdos_renyi_graph(nodes, 0.01, seed=streams.python)
-
-
-def _grid(nodes: int, streams: LegacyStreams) -> nx.Graph:
-    return nx.convert_node_labels_to_integers(nx.grid_2d_graph(30, 30))
-
-
-def _tree(nodes: int, streams: LegacyStreams) -> nx.Graph:
-    return nx.full_rary_tree(2, nodes)
+    names = list(CENTRALITIES)
+    return Data(x=x, y=y.squeeze(1), edge_index=edge_index, feature_names=names)
 
 
 TOPOLOGIES: dict[str, Callable[[int, LegacyStreams], nx.Graph]] = {
-    "ba": _barabasi_albert,
-    "er": _erdos_renyi,
-    "grid": _grid,
-    "tree": _tree,
+    "ba": lambda nodes, streams: nx.barabasi_albert_graph(nodes, 3, seed=streams.python),
+    "er": lambda nodes, streams: nx.erdos_renyi_graph(nodes, 0.01, seed=streams.python),
+    "grid": lambda *_: nx.convert_node_labels_to_integers(nx.grid_2d_graph(30, 30)),
+    "tree": lambda nodes, _: nx.full_rary_tree(2, nodes),
 }
 
 
-def _centralities(edge_index: Tensor, nodes: int) -> Tensor:
-    return _centralities_of(tuple(edge_index.flatten().tolist()), nodes).clone()
-
-
 @lru_cache(maxsize=8)  # seconds to compute, and asked for again by every seed of a comparison
-def _centralities_of(flat_edges: tuple[int, ...], nodes: int) -> Tensor:
+def _centralities(flat_edges: tuple[int, ...], nodes: int) -> Tensor:
     edge_index = torch.tensor(flat_edges, dtype=torch.long).reshape(2, -1)
     graph = to_networkx(Data(edge_index=edge_index, num_nodes=nodes), to_undirected=True)
     columns = (

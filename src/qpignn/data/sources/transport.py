@@ -135,8 +135,7 @@ def _links(path: Path, city: City) -> dict[Link, list[float]]:
 def _standardised(columns: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     spread = columns.std(axis=0)
     spread[spread == 0] = 1
-    result: npt.NDArray[np.float64] = (columns - columns.mean(axis=0)) / spread
-    return result
+    return np.asarray((columns - columns.mean(axis=0)) / spread)
 
 
 def links_through(roads: nx.DiGraph, crossing: int) -> Iterator[tuple[Link, Link]]:
@@ -157,12 +156,10 @@ def links_beside(roads: nx.DiGraph, crossing: int) -> Iterator[tuple[Link, Link]
         roads: graph of intersections, whose edges are the links.
         crossing: the intersection.
     """
-    for a, b in product(list(roads.predecessors(crossing)), repeat=2):
-        if a < b:
-            yield (a, crossing), (b, crossing)
-    for a, b in product(list(roads.successors(crossing)), repeat=2):
-        if a < b:
-            yield (crossing, a), (crossing, b)
+    into = product(roads.predecessors(crossing), repeat=2)
+    out_of = product(roads.successors(crossing), repeat=2)
+    yield from (((a, crossing), (b, crossing)) for a, b in into if a < b)
+    yield from (((crossing, a), (crossing, b)) for a, b in out_of if a < b)
 
 
 SIZES = {"anaheim": Size(914, 3881, 0, 4), "chicago": Size(2176, 15104, 0, 4)}
