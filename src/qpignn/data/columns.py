@@ -46,11 +46,10 @@ WRITTEN_NUMBERS = {
 }
 
 
-_COMMA, _THOUSANDS = "decimal=',' (--decimal ,)", "thousands=... (--thousands SIGN)"
 READ_WITH = {
-    "a decimal comma": _COMMA,
-    "a comma (thousands or decimal?)": f"{_COMMA} or thousands=',' (--thousands ,)",
-    "thousands separators": _THOUSANDS,
+    "a decimal comma": "decimal=',' (--decimal ,)",
+    "a comma (thousands or decimal?)": "decimal=',' (--decimal ,) or thousands=',' (--thousands ,)",
+    "thousands separators": "thousands=... (--thousands SIGN)",
 }
 """Reading options for numbers written in another form, by that form."""
 
@@ -153,22 +152,16 @@ def numbers(
     _refuse_dates(column, what)
     values = column
     if not pd.api.types.is_numeric_dtype(column):
-        values = _parsed(column, ids, what, correct)
+        column = cleaned_text(column)  # blank text is missing
+        values = _to_numeric(column, what)
+        text = (values.isna() & column.notna()).to_numpy()
+        if text.any():
+            raise GraphError(f"{_not_a_number(column, text, ids, what)}; {correct}")
     if pd.api.types.is_complex_dtype(values):
         raise GraphError(f"{what}: expected real numbers, got complex ones; {correct}")
     if not blanks:
         check_blanks(values.isna().to_numpy(), ids, what, "a number", fill)
     return values.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
-
-
-def _parsed(column: pd.Series[Any], ids: pd.Index, what: str, correct: str) -> pd.Series[Any]:
-    """Return text as numbers and blank text as missing; other text raises."""
-    column = cleaned_text(column)
-    values = _to_numeric(column, what)
-    text = (values.isna() & column.notna()).to_numpy()
-    if text.any():
-        raise GraphError(f"{_not_a_number(column, text, ids, what)}; {correct}")
-    return values
 
 
 def _not_a_number(
@@ -270,11 +263,9 @@ def _refuse_dates(column: pd.Series[Any], what: str, *, forced: bool = False) ->
 
 
 def _is_date(text: str) -> bool:
-    if ISO_DATE.fullmatch(text):
-        return True
     match = OTHER_DATE.fullmatch(text)
-    if not match:
-        return False
+    if match is None:
+        return ISO_DATE.fullmatch(text) is not None
     low, high = sorted((int(match[1]), int(match[3] or match[4])))
     return 1 <= low <= 12 and high <= 31
 

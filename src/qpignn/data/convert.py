@@ -81,15 +81,15 @@ def convert_graph(
     roles = ColumnRoles(
         target=target,
         id=id,
-        features=None if features is None else _names("features", features),
+        features=_names("features", features),
         categorical=_names("categorical", categorical),
         ignore=_names("ignore", ignore),
         missing=missing,
-        edge_ends=None if edge_ends is None else _names("edge_ends", edge_ends),
+        edge_ends=_names("edge_ends", edge_ends),
         edge_weight=edge_weight,
         node_weight=node_weight,
         split=split,
-        coordinates=None if coordinates is None else _names("coordinates", coordinates),
+        coordinates=_names("coordinates", coordinates),
         directed=directed,
         match_ids=match_ids,
         encoding=encoding,
@@ -97,7 +97,12 @@ def convert_graph(
         thousands=thousands,
     )
     for file in (nodes, edges):
-        _refuse_graphml(file)
+        if file is not None and ".graphml" in check_path("file", file).name.lower():
+            raise ReadError(
+                f"{file}: expected tables (.csv, .tsv, .parquet), got GraphML, which cannot be "
+                f"read in pieces; read it whole (read_graph, qpignn fit --nodes) or save it as "
+                f"tables"
+            )
     node_file = node_table(nodes, roles)
     edge_file = None if edges is None else edge_table(edges, roles)
     limits: dict[str, Any] = {"memory": memory, "verbose": verbose}
@@ -105,7 +110,7 @@ def convert_graph(
         table = by_columns(node_file, staging, **limits)
         ids = read_ids(node_file, table)
         if edge_file is not None:
-            check_header(edge_file.table.path, edge_file.table.columns, ids)
+            check_header(edge_file.path, edge_file.columns, ids)
         coding, pos_names = convert_nodes(node_file, table, ids, staging, **limits)
         if table is not node_file.table:
             table.path.unlink()  # edges need the space
@@ -113,7 +118,7 @@ def convert_graph(
             with array_file(staging / "edge_index.npy", "<i8", (2, 0)):
                 pass
         else:
-            convert_edges(edge_file, NodeIndex(ids, match_ids), staging, **limits)
+            convert_edges(edge_file, roles, NodeIndex(ids, match_ids), staging, **limits)
         return finish(
             folder,
             staging,
@@ -125,13 +130,5 @@ def convert_graph(
         )
 
 
-def _names(option: str, columns: Any) -> tuple[str, ...]:
-    return tuple(several(option, columns))
-
-
-def _refuse_graphml(file: str | Path | None) -> None:
-    if file is not None and ".graphml" in check_path("file", file).name.lower():
-        raise ReadError(
-            f"{file}: expected tables (.csv, .tsv, .parquet), got GraphML, which cannot be read in "
-            f"pieces; read it whole (read_graph, qpignn fit --nodes) or save it as tables"
-        )
+def _names(option: str, columns: Any) -> Any:
+    return None if columns is None else tuple(several(option, columns))

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -50,19 +50,7 @@ LEFT JOIN nodes AS target ON rows.target = target.id
 COUNT = "SELECT count(*), count(*) FILTER (source = target) FROM edges"
 
 
-class EdgeTable(NamedTuple):
-    """A table of edges to convert.
-
-    Attributes:
-        table: the file.
-        roles: the roles of its columns.
-    """
-
-    table: TextTable | ParquetTable
-    roles: ColumnRoles
-
-
-def edge_table(path: str | Path, roles: ColumnRoles) -> EdgeTable:
+def edge_table(path: str | Path, roles: ColumnRoles) -> TextTable | ParquetTable:
     """Open an edge table and check that the columns with a role exist.
 
     Args:
@@ -70,28 +58,34 @@ def edge_table(path: str | Path, roles: ColumnRoles) -> EdgeTable:
         roles: the roles of its columns.
 
     Returns:
-        The table and the roles.
+        The table.
 
     Raises:
         SettingError: if DuckDB is not installed.
     """
     import_optional("duckdb", "converting an edge table")
-    form = {name: getattr(roles, name) for name in ("encoding", "decimal", "thousands")}
-    table = in_pieces(open_edges(path, roles.edge_ends, **form))
+    table = in_pieces(open_edges(path, roles.edge_ends, **roles.text_format()))
     header = pd.DataFrame(columns=table.columns)
     require_columns("edge", header, [] if roles.edge_weight is None else [roles.edge_weight])
     if roles.edge_ends is not None or len(table.columns) < 2:
         end_columns(header, roles.edge_ends)
-    return EdgeTable(table, roles)
+    return table
 
 
 def convert_edges(
-    edges: EdgeTable, ids: NodeIndex, folder: Path, *, memory: int, verbose: bool
+    table: TextTable | ParquetTable,
+    roles: ColumnRoles,
+    ids: NodeIndex,
+    folder: Path,
+    *,
+    memory: int,
+    verbose: bool,
 ) -> None:
     """Write ``edge_index.npy`` and, for edges with weights, ``edge_weight.npy``.
 
     Args:
-        edges: the edge table.
+        table: the edge table.
+        roles: the roles of its columns.
         ids: the nodes' ids.
         folder: where the arrays and temporary files are written.
         memory: bytes of memory to use, half of them for reading and half for DuckDB.
@@ -100,14 +94,17 @@ def convert_edges(
     Raises:
         GraphError: as for tables in memory, naming the first faulty rows of the file.
     """
-    roles, half = edges.roles, memory // 2
-    first = next(edges.table.pieces(FIRST_ROWS, edges.table.columns, memory=half), None)
-    first = pd.DataFrame(columns=edges.table.columns) if first is None else first
+    half = memory // 2
+    none = pd.DataFrame(columns=table.columns)
+    first = next(table.pieces(FIRST_ROWS, table.columns, memory=half), none)
     ends = end_columns(first, roles.edge_ends)
     with open_database(folder, half) as database:
-        with progress_bar("reading edges", edges.table.most_rows(), shown=verbose) as show:
+        with progress_bar("reading edges", table.most_rows(), shown=verbose) as show:
             as_text = _register_text_ids(database, ids, first, ends)
-            for done in _read_rows(database, edges, ids, ends, as_text=as_text, memory=half):
+            columns = [*ends, *([] if roles.edge_weight is None else [roles.edge_weight])]
+            size = piece_rows(half, len(table.columns))
+            pieces = table.pieces(size, [*dict.fromkeys(columns)], memory=half)
+            for done in _read_rows(database, pieces, ids, columns, as_text=as_text):
                 show(done, "")
         rows, loops = database.execute(COUNT).fetchall()[0]
         if rows == loops:
@@ -132,29 +129,27 @@ def _register_text_ids(
 
 def _read_rows(
     database: Any,
-    edges: EdgeTable,
+    pieces: Iterator[pd.DataFrame],
     ids: NodeIndex,
-    ends: tuple[str, str],
+    columns: list[str],
     *,
     as_text: bool,
-    memory: int,
 ) -> Iterator[int]:
     """Insert the rows of an edge table into the database; yield how many are done.
 
-    Text ids, which pandas looks up slowly, are joined with the nodes by DuckDB; all others are
-    looked up in ``ids``.
+    The columns are those of the two ends and, where there is one, that of the weights. Text ids,
+    which pandas looks up slowly, are joined with the nodes by DuckDB; all others are looked up in
+    ``ids``.
     """
     duckdb = import_optional("duckdb", "converting an edge table")
-    weight, done = edges.roles.edge_weight, 0
-    columns = dict.fromkeys([*ends, *([] if weight is None else [weight])])
-    size = piece_rows(memory, len(edges.table.columns))
-    pieces = edges.table.pieces(size, [*columns], memory=memory)
+    ends, weight, done = columns[:2], columns[2:], 0
     while several := list(islice(pieces, JOINED_PIECES)):
         piece = pd.concat(several, ignore_index=True)
         named: list[Any] = [piece[end] for end in ends]
         source, target = named if as_text else (end_positions(x, ids, before=done) for x in named)
-        ones = np.ones(len(piece), np.float32)
-        weights = ones if weight is None else edge_weights(piece[weight], before=done)
+        weights = np.ones(len(piece), np.float32)
+        if weight:
+            weights = edge_weights(piece[weight[0]], before=done)
         database.register("rows", pa.table({"source": source, "target": target, "weight": weights}))
         try:
             database.execute(INSERT_NAMED if as_text else INSERT)

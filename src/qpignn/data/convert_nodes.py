@@ -77,8 +77,7 @@ def node_table(path: str | Path, roles: ColumnRoles) -> NodeTable:
     Returns:
         The table, its roles with the id column filled in, and its feature columns.
     """
-    form = {name: getattr(roles, name) for name in ("encoding", "decimal", "thousands")}
-    opened, id = open_nodes(path, roles.id, text=roles.categorical, **form)
+    opened, id = open_nodes(path, roles.id, text=roles.categorical, **roles.text_format())
     table, roles = in_pieces(opened), roles.with_(id=id)
     # from_frames decides on two artificial nodes which columns are features
     made_up = pd.DataFrame({name: [0.0, 1.0] for name in table.columns})
@@ -155,22 +154,6 @@ def convert_nodes(
     Raises:
         GraphError: as for tables in memory.
     """
-    coding = _write_features(nodes, table, ids, staging, memory=memory, verbose=verbose)
-    written = {role: _write_role(role, nodes, table, ids, staging) for role in ARRAYS_OF}
-    write_ids(staging, ids)
-    located = written["coordinates"]
-    return coding, None if located is None else located.get("pos_names")
-
-
-def _write_features(
-    nodes: NodeTable,
-    table: ParquetTable,
-    ids: pd.Index,
-    staging: Path,
-    *,
-    memory: int,
-    verbose: bool,
-) -> FeatureEncoder:
     source = _OneByOne(table)
     coding = FeatureEncoder.learn(
         cast(pd.DataFrame, source),
@@ -197,7 +180,10 @@ def _write_features(
             file.write(x.astype(kind).tobytes())
             done += len(piece)
             show(done, "")
-    return coding
+    written = {role: _write_role(role, nodes, table, ids, staging) for role in ARRAYS_OF}
+    write_ids(staging, ids)
+    located = written["coordinates"]
+    return coding, None if located is None else located.get("pos_names")
 
 
 def _needs_float64(source: _OneByOne, coding: FeatureEncoder, ids: pd.Index) -> bool:

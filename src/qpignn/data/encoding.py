@@ -154,13 +154,12 @@ class FeatureEncoder:
         labels = {str(label): label for label in frame.columns}
         self._check_columns(labels)
         unknown: list[str] = []
-        parts = []
-        for column in self.columns:
-            values = frame[labels[column.name]]
-            if column.kind == NUMBER:
-                parts.append(self._encoded_numbers(column, values, ids))
-            else:
-                parts.append(self._encoded_categories(column, values, ids, unknown))
+        parts = [
+            self._encoded_numbers(column, frame[labels[column.name]], ids)
+            if column.kind == NUMBER
+            else self._encoded_categories(column, frame[labels[column.name]], ids, unknown)
+            for column in self.columns
+        ]
         if unknown:
             warnings.warn(
                 f"expected categories that occurred in the fit, got new ones, which are treated as "
@@ -193,11 +192,8 @@ class FeatureEncoder:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the encoder as plain JSON."""
-        columns = [asdict(column) for column in self.columns]
-        return {
-            "missing": self.missing,
-            "columns": [{**column, "categories": [*column["categories"]]} for column in columns],
-        }
+        columns = [asdict(one) | {"categories": [*one.categories]} for one in self.columns]
+        return {"missing": self.missing, "columns": columns}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
@@ -224,14 +220,13 @@ class FeatureEncoder:
     def _check_columns(self, labels: dict[str, Any]) -> None:
         names = dict.fromkeys(column.name for column in self.columns)
         lacking = [name for name in names if name not in labels]
-        if not lacking:
-            return
         extra = [name for name in labels if name not in names]
         also = f"; it has {quoted(extra, 12)}, which the fit did not use" if extra else ""
-        raise GraphError(
-            f"the node table lacks the column{'s' * (len(lacking) > 1)} {quoted(lacking, 12)} of "
-            f"the fit{also}; give every column the fit used, under the same name"
-        )
+        if lacking:
+            raise GraphError(
+                f"the node table lacks the column{'s' * (len(lacking) > 1)} {quoted(lacking, 12)} "
+                f"of the fit{also}; give every column the fit used, under the same name"
+            )
 
     def _encoded_numbers(self, column: Column, values: pd.Series[Any], ids: pd.Index) -> Floats:
         out = numbers(values, ids, column.description, blanks=self.missing == "impute", fill=FILL)
@@ -308,19 +303,14 @@ def _stored_column(values: dict[str, Any], missing: str) -> Column:
         raise TypeError(f"categories: expected text, got {quoted(categories)}")
     if len(set(categories)) < len(categories) or bool(categories) != (kind == CATEGORY):
         raise ValueError(f"categories of {name!r}: expected each once, got {quoted(categories)}")
-    fill = _stored_fill(values["fill"])
+    fill = values["fill"]
+    if fill is not None and (isinstance(fill, bool) or not isinstance(fill, int | float)):
+        raise TypeError(f"fill: expected a number, got {type(fill).__name__}")
+    if fill is not None and not abs(fill) <= sys.float_info.max:
+        raise ValueError("fill: expected a finite number, got NaN or infinity")
     if (fill is not None) != (kind == NUMBER and missing == "impute"):
         raise ValueError(f"fill of {name!r}: expected one for numbers if blanks are imputed")
     if values["blank"] and missing == "error":
         raise ValueError(f"blank of {name!r}: expected false, since blanks raise an error")
-    return Column(name, kind, tuple(categories), fill, values["blank"])
-
-
-def _stored_fill(fill: Any) -> float | None:
-    if fill is None:
-        return None
-    if isinstance(fill, bool) or not isinstance(fill, int | float):
-        raise TypeError(f"fill: expected a number, got {type(fill).__name__}")
-    if not abs(fill) <= sys.float_info.max:
-        raise ValueError("fill: expected a finite number, got NaN or infinity")
-    return float(fill)
+    number = None if fill is None else float(fill)
+    return Column(name, kind, tuple(categories), number, values["blank"])

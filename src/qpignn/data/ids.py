@@ -93,9 +93,7 @@ def id_column(nodes: pd.DataFrame, id: str | None, ends: Sequence[Any] = ()) -> 
         GraphError: if no column is named, none is called ``id`` or the like, and the index is
             unnamed and of integers: row numbers are not ids.
     """
-    if id is not None:
-        return id
-    column = find_column([*nodes.columns], ID_NAMES)
+    column = id if id is not None else find_column([*nodes.columns], ID_NAMES)
     if column is not None:
         return column
     if nodes.index.name is not None or not pd.api.types.is_integer_dtype(nodes.index):
@@ -145,23 +143,18 @@ def check_ids(ids: pd.Index, nodes: int) -> None:
         raise GraphError(
             f"expected an id for every node, got blank ids in rows {quoted(rows)}; fill them"
         )
-    if pd.api.types.is_object_dtype(ids):
-        _check_hashable(ids)
-    if not ids.is_unique:
-        again = ids[ids.duplicated()].unique()
-        raise GraphError(
-            f"expected each node id once, got repeated: {quoted(again)}; drop all but one of each"
-        )
-
-
-def _check_hashable(ids: pd.Index) -> None:
     try:
-        set(ids)
+        set(ids if pd.api.types.is_object_dtype(ids) else ())
     except TypeError as error:  # lists, dictionaries
         raise GraphError(
             f"expected ids that can be compared (numbers, text, tuples), got {quoted(ids[:1])}; "
             f"turn them into text"
         ) from error
+    if not ids.is_unique:
+        again = ids[ids.duplicated()].unique()
+        raise GraphError(
+            f"expected each node id once, got repeated: {quoted(again)}; drop all but one of each"
+        )
 
 
 class NodeIndex:
@@ -181,7 +174,7 @@ class NodeIndex:
     def __init__(self, ids: pd.Index, match: str = "exact") -> None:
         check_choice("way to match ids", match, MATCHES)
         self.ids, self.match = ids, match
-        self._keys = ids if match == "exact" else _keys(ids, KEYS[match])
+        self._keys = ids if match == "exact" else _keys(ids, match)
         if not self._keys.is_unique:
             twice = self._keys.duplicated(keep=False)
             raise GraphError(
@@ -197,7 +190,7 @@ class NodeIndex:
         """
         wanted: pd.Index = pd.Index(values, tupleize_cols=False)
         if self.match != "exact":
-            return self._keys.get_indexer(_keys(wanted, KEYS[self.match])).astype(np.int64)
+            return self._keys.get_indexer(_keys(wanted, self.match)).astype(np.int64)
         positions: Positions = self.ids.get_indexer(wanted).astype(np.int64)
         missing = np.flatnonzero(positions < 0)
         if len(missing) and (other := _other_type(self.ids, wanted[missing])) is not None:
@@ -230,17 +223,14 @@ class NodeIndex:
 
 def _other_type(ids: pd.Index, wanted: pd.Index) -> pd.Index | None:
     """Return integers for decimal text, or text for integers, as the node ids are."""
+    others: list[Any] = []
     if all(isinstance(one, int | np.integer) for one in ids[:1000]):
-        texts = [isinstance(one, str) and bool(INTEGER.fullmatch(one.strip())) for one in wanted]
-        if not any(texts):
-            return None
-        whole = [int(one) if text else None for one, text in zip(wanted, texts, strict=True)]
-        return pd.Index(whole, dtype=object)
-    numbers = [isinstance(one, int | np.integer) and not isinstance(one, bool) for one in wanted]
-    if any(numbers) and any(isinstance(one, str) for one in ids[:1000]):
-        names = [str(one) if number else None for one, number in zip(wanted, numbers, strict=True)]
-        return pd.Index(names, dtype=object)
-    return None
+        texts = (isinstance(one, str) and INTEGER.fullmatch(one.strip()) for one in wanted)
+        others = [int(one) if text else None for one, text in zip(wanted, texts, strict=True)]
+    elif any(isinstance(one, str) for one in ids[:1000]):
+        whole = (isinstance(one, int | np.integer) and not isinstance(one, bool) for one in wanted)
+        others = [str(one) if number else None for one, number in zip(wanted, whole, strict=True)]
+    return pd.Index(others, dtype=object) if any(one is not None for one in others) else None
 
 
 def _as_number(value: Any) -> Any:
@@ -253,12 +243,11 @@ def _as_number(value: Any) -> Any:
     return f"-{text}" if sign == "-" and text != "0" else text
 
 
-def _caseless(value: Any) -> Any:
-    return str(value).strip().casefold()
+KEYS: dict[str, Callable[[Any], Any]] = {
+    "number": _as_number,
+    "caseless": lambda value: str(value).strip().casefold(),
+}
 
 
-KEYS: dict[str, Callable[[Any], Any]] = {"number": _as_number, "caseless": _caseless}
-
-
-def _keys(ids: pd.Index, key: Callable[[Any], Any]) -> pd.Index:
-    return pd.Index([key(value) for value in ids], dtype=object, tupleize_cols=False)
+def _keys(ids: pd.Index, match: str) -> pd.Index:
+    return pd.Index([KEYS[match](value) for value in ids], dtype=object, tupleize_cols=False)

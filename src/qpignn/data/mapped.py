@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -107,15 +107,14 @@ def _open_graph(folder: Path, verbose: bool) -> Data:
             }
         except (OSError, ValueError) as error:
             raise _invalid(folder, f"a file that cannot be read ({error})") from error
-        arrays = {
-            kind: _array(folder, f"{kind}.npy", stored, files[f"{kind}.npy"])
-            for kind in KINDS
-            if f"{kind}.npy" in files
-        }
+        for name in (name for name in files if name != IDS):
+            try:
+                array = mapped_array(files[name], stored.files[name])
+            except (OSError, ValueError) as error:
+                raise _invalid(folder, f"a damaged {name} ({error})") from error
+            out[name.removesuffix(".npy")] = torch.from_numpy(array)
         digests = {name: stored.files[name]["sha256"] for name in files}
         check_digests(folder, digests, files, verbose=verbose)
-    for kind, array in arrays.items():
-        out[kind] = torch.from_numpy(array)
     if stored.feature_names is not None:
         out.feature_names = stored.feature_names
     if stored.coding is not None:
@@ -189,22 +188,17 @@ def unfinished(folder: Path) -> Iterator[Path]:
             process writes to it.
         WriteError: if the folder, or a file within the block, cannot be written.
     """
-    with write_errors(folder):
-        yield from _unfinished(folder)
-
-
-def _unfinished(folder: Path) -> Iterator[Path]:
-    new, staging = not folder.exists(), folder / UNFINISHED
-    if staging.is_symlink():  # its contents are going to be deleted
-        raise SettingError(f"{staging}: expected a folder, got a link to elsewhere; delete it")
-    foreign = [name for name in NAMES if (folder / name).exists()]
-    if foreign and not staging.exists() and not (folder / DESCRIPTION).exists():
-        raise SettingError(
-            f"{folder}: expected an empty folder or one of an earlier conversion, got one with "
-            f"{quoted(foreign)}; choose another folder"
-        )
-    staging.mkdir(parents=True, exist_ok=True)  # first: it marks the files as ours
-    with ExitStack() as lock:
+    with write_errors(folder), ExitStack() as lock:
+        new, staging = not folder.exists(), folder / UNFINISHED
+        if staging.is_symlink():  # its contents are going to be deleted
+            raise SettingError(f"{staging}: expected a folder, got a link to elsewhere; delete it")
+        foreign = [name for name in NAMES if (folder / name).exists()]
+        if foreign and not staging.exists() and not (folder / DESCRIPTION).exists():
+            raise SettingError(
+                f"{folder}: expected an empty folder or one of an earlier conversion, got one with "
+                f"{quoted(foreign)}; choose another folder"
+            )
+        staging.mkdir(parents=True, exist_ok=True)  # first: it marks the files as ours
         try:
             lock.enter_context(lock_folder(folder, wait=0, name=CONVERTING))
         except LockedError as error:
@@ -305,13 +299,6 @@ def _file(path: Path) -> dict[str, Any]:
     return entry
 
 
-def _array(folder: Path, name: str, stored: GraphDescription, file: BinaryIO) -> npt.NDArray[Any]:
-    try:
-        return mapped_array(file, stored.files[name])
-    except (OSError, ValueError) as error:
-        raise _invalid(folder, f"a damaged {name} ({error})") from error
-
-
 def graph_digest(folder: Path) -> str:
     """Return the SHA-256 digest of a graph: that of its description, which contains digests.
 
@@ -383,16 +370,14 @@ def _check_shapes(stored: GraphDescription) -> None:
         "edge_weight": [stored.edges],
         "pos": [stored.nodes, 2],
     }
-    for name in stored.files:
-        if name == IDS:
-            continue
+    for name, file in stored.files.items():
         kind = name.removesuffix(".npy")
-        if name != f"{kind}.npy":
+        if name not in (IDS, f"{kind}.npy"):
             raise ValueError(f"a file {name!r}")
-        if stored.files[name]["dtype"] not in KINDS[kind]:
-            raise ValueError(f"{name} of type {stored.files[name]['dtype']}")
-        if stored.files[name]["shape"] != shapes.get(kind, [stored.nodes]):
-            raise ValueError(f"{name} of shape {stored.files[name]['shape']}")
+        if name != IDS and file["dtype"] not in KINDS[kind]:
+            raise ValueError(f"{name} of type {file['dtype']}")
+        if name != IDS and file["shape"] != shapes.get(kind, [stored.nodes]):
+            raise ValueError(f"{name} of shape {file['shape']}")
     if "edge_index.npy" not in stored.files:
         raise ValueError("no edge_index.npy")
 

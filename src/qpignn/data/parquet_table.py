@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -72,7 +73,7 @@ class ParquetTable:
             ReadError: if the file is damaged, or the column needs more than the free memory.
         """
         with named_errors(self.path):
-            _check_memory(self.path, free_memory(), [name])
+            _check_memory(self.path, [name])
             values = _frame(pq.read_table(self.path, columns=[name]))[name]
         values = values.reset_index(drop=True)
         return values.where(values.notna(), np.nan) if name in self.truths else values
@@ -132,12 +133,12 @@ def read_parquet(path: Path, rows: int | None = None) -> pd.DataFrame:
             count = file.metadata.num_rows
         if rows is not None and count != rows:
             raise ReadError(f"expected {rows:,} rows, got {count:,}; write the file again")
-        _check_memory(path, free_memory())
+        _check_memory(path)
         return _frame(pq.read_table(path))
 
 
-def _check_memory(path: Path, limit: int, columns: Sequence[str] | None = None) -> None:
-    """Raise where columns (default all) need more memory than ``limit`` bytes.
+def _check_memory(path: Path, columns: Sequence[str] | None = None) -> None:
+    """Raise where columns (default all) need more than the free memory.
 
     Cells are counted from the metadata of each row group, by which Arrow reads. Texts are measured
     as they are unpacked, because dictionaries repeat a long text in a few bits.
@@ -152,20 +153,15 @@ def _check_memory(path: Path, limit: int, columns: Sequence[str] | None = None) 
                 continue
             nested = leaves.column(i).max_repetition_level > 0
             values += sum(g.column(i).num_values for g in groups) if nested else rows
-    text = 0
-    too_large = PER_VALUE * values > limit
-    for size in () if too_large else _text_bytes(path, columns):
-        text += size
-        too_large = PER_VALUE * values + PER_BYTE * text > limit
-        if too_large:
-            break
-    if too_large:
-        counted = f" with more than {text:,} bytes of text" if text else ""
-        raise ReadError(
-            f"expected a table that fits into memory ({limit:,} bytes), got {rows:,} rows and "
-            f"{values:,} cells{counted}; leave columns out, or let 'qpignn convert' read it by "
-            f"pieces"
-        )
+    limit = free_memory()
+    for text in accumulate(_text_bytes(path, columns), initial=0):
+        if PER_VALUE * values + PER_BYTE * text > limit:
+            counted = f" with more than {text:,} bytes of text" if text else ""
+            raise ReadError(
+                f"expected a table that fits into memory ({limit:,} bytes), got {rows:,} rows and "
+                f"{values:,} cells{counted}; leave columns out, or let 'qpignn convert' read it by "
+                f"pieces"
+            )
 
 
 def _text_bytes(path: Path, columns: Sequence[str] | None = None) -> Iterator[int]:

@@ -41,60 +41,44 @@ def damage(
     return data
 
 
-def add_feature_noise(
-    data: Data,
-    sigma: float,
-    *,
-    seed: int = 0,
-    nodes: Tensor | None = None,
-    relative: bool = False,
-) -> Data:
+def add_feature_noise(data: Data, sigma: float, *, seed: int = 0, relative: bool = False) -> Data:
     """Add N(0, σ²) to every stored feature value (zeros of a sparse ``x`` stay zeros).
 
     Args:
         data: the graph.
         sigma: standard deviation σ of the noise.
         seed: of the random numbers.
-        nodes: boolean, (nodes,), which get noise (dense ``x`` only); default all.
         relative: σ in multiples of each column's standard deviation over all nodes.
 
     Returns:
         A perturbed copy.
 
     Raises:
-        SettingError: if σ is negative, or ``nodes`` is given and features are sparse.
+        SettingError: if σ is negative.
     """
     values = stored_values(data.x)
     noise = _normal(values, sigma, seed, "feature noise")
     if relative:
         size = column_deviations(data.x).to(values.dtype)
         noise = noise * (size[data.x.col_indices()] if is_sparse(data.x) else size)
-    if nodes is not None:
-        if values.dim() != 2:
-            raise SettingError("nodes: expected dense features, got sparse ones; use .to_dense()")
-        noise = noise * nodes.unsqueeze(1)
     out = Data(**data.to_dict())
     out.x = with_values(data.x, values + noise)
     return out
 
 
-def add_target_noise(
-    data: Data, sigma: float, *, seed: int = 0, nodes: Tensor | None = None
-) -> Data:
+def add_target_noise(data: Data, sigma: float, *, seed: int = 0) -> Data:
     """Add N(0, σ²), in the target's own unit, to the targets; NaN stays NaN.
 
     Args:
         data: the graph.
         sigma: standard deviation σ of the noise.
         seed: of the random numbers.
-        nodes: boolean, (nodes,), which get noise; default all.
 
     Returns:
         A perturbed copy.
     """
-    noise = _normal(data.y, sigma, seed, "target noise")
     out = Data(**data.to_dict())
-    out.y = data.y + (noise if nodes is None else noise * nodes)
+    out.y = data.y + _normal(data.y, sigma, seed, "target noise")
     return out
 
 

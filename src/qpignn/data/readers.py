@@ -182,10 +182,6 @@ def _read_graphml(path: Path, id: str) -> GraphTables:
         raise ReadError(f"{path}: cannot be read as GraphML: {error}; export it again") from error
     if not graph:
         raise ReadError(f"{path}: expected a graph with nodes, got none; is it the right file?")
-    return _graphml_frames(graph, id)
-
-
-def _graphml_frames(graph: nx.Graph, id: str) -> GraphTables:
     for name in graph.nodes:  # networkx reads the defaults of keys but does not apply them
         graph.nodes[name].update({**graph.graph["node_default"], **graph.nodes[name]})
     for *_, attributes in graph.edges(data=True):

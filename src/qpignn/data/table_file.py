@@ -67,33 +67,34 @@ def named_errors(path: Path, encoding: str = "utf-8") -> Iterator[None]:
 
     try:
         yield
-    except UnicodeDecodeError as error:
-        raise ReadError(
-            f"{path}: expected text in {encoding.removesuffix('-sig')}, got bytes that are not (at "
-            f"position {error.start}); save it as UTF-8 or pass its encoding, such as "
-            f"encoding='latin-1' (--encoding latin-1)"
-        ) from error
-    except LookupError as error:
-        if isinstance(error, KeyError | IndexError):  # what a description names is not there
-            raise ReadError(
-                f"{path}: cannot be read as a table: no {error}; save it again"
-            ) from error
-        raise ReadError(
-            f"{path}: expected a supported encoding, got {error}; a common one is encoding='utf-8'"
-        ) from error
-    except pd.errors.EmptyDataError as error:
-        raise ReadError(
-            f"{path}: expected a header line with column names, got no columns; is the file empty?"
-        ) from error
-    except ReadError as error:
-        raise ReadError(f"{path}: {error}") from error
-    except pd.errors.ParserWarning as error:
-        raise ReadError(
-            f"{path}: expected rows as long as the header line, got longer ones; name all columns, "
-            f"or quote cells that contain the delimiter"
-        ) from error
     except (
         *(ValueError, TypeError, AttributeError),  # a damaged description of columns
-        *(OSError, EOFError, zlib.error, pa.ArrowException),
+        *(ReadError, LookupError, OSError, EOFError, zlib.error, pa.ArrowException),
+        pd.errors.ParserWarning,
     ) as error:
-        raise ReadError(f"{path}: cannot be read as a table: {error}; save it again") from error
+        message = f"cannot be read as a table: {error}; save it again"
+        match error:
+            case UnicodeDecodeError():
+                message = (
+                    f"expected text in {encoding.removesuffix('-sig')}, got bytes that are not (at "
+                    f"position {error.start}); save it as UTF-8 or pass its encoding, such as "
+                    f"encoding='latin-1' (--encoding latin-1)"
+                )
+            case KeyError() | IndexError():  # what a description names is not there
+                message = f"cannot be read as a table: no {error}; save it again"
+            case LookupError():
+                message = (
+                    f"expected a supported encoding, got {error}; a common one is encoding='utf-8'"
+                )
+            case pd.errors.EmptyDataError():
+                message = (
+                    "expected a header line with column names, got no columns; is the file empty?"
+                )
+            case ReadError():
+                message = str(error)
+            case pd.errors.ParserWarning():
+                message = (
+                    "expected rows as long as the header line, got longer ones; name all columns, "
+                    "or quote cells that contain the delimiter"
+                )
+        raise ReadError(f"{path}: {message}") from error

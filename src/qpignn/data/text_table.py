@@ -10,9 +10,10 @@ import re
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pandas as pd
 import pyarrow as pa
@@ -264,13 +265,10 @@ def _bounded(path: Path, layout: Layout, limit: int, what: str, advice: str) -> 
 
 
 def _next_piece(reader: Any, rows: int) -> pd.DataFrame | None:
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), suppress(StopIteration):
         warnings.simplefilter("error", pd.errors.ParserWarning)  # longer rows would lose data
-        try:
-            piece: pd.DataFrame = reader.get_chunk(rows)
-        except StopIteration:
-            return None
-    return piece
+        return cast(pd.DataFrame, reader.get_chunk(rows))
+    return None
 
 
 def _kind(column: pd.Series[Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from torch import Tensor
 
 from qpignn.data.graph import labelled, node_ids
+from qpignn.data.ids import same_name
 from qpignn.data.matrix import column, is_sparse
 from qpignn.data.structure import components
 from qpignn.errors import plural, quoted
@@ -57,11 +59,10 @@ def data_warnings(data: Data, given: Tensor, *, edge_features: bool = False) -> 
         *isolation_warnings(data, ~is_given),
         *_unlabelled_parts(data, is_given),
         *_targets(data, is_given),
-        *_far_target(data, is_given),
         *_missing_as_numbers(data, is_given),
         *_codes(data),
-        *([] if edge_features else _edge_features(data)),
-        *informative_blanks(data, labelled(data).numpy()),
+        *(() if edge_features else _edge_features(data)),
+        *_informative_blanks(data, labelled(data).numpy()),
     ]
 
 
@@ -82,49 +83,54 @@ def isolation_warnings(data: Data, asked: Mask) -> list[str]:
             "the graph has no edges: intervals depend on each node's own features only; give the "
             "edges, if there are any"
         ]
-    alone = asked & _alone(data)
-    if not _many(alone, asked):
-        return []
-    return [
-        f"{_share(alone, asked)} have no edges: their intervals depend on their own features only; "
-        f"check that no edges are missing"
-    ]
+    return _if_many(
+        asked & _alone(data),
+        asked,
+        "have no edges: their intervals depend on their own features only; check that no edges are "
+        "missing",
+    )
 
 
 def _unlabelled_parts(data: Data, given: Mask) -> list[str]:
     if given.all() or not 0 < data.edge_index.shape[1] <= MOST_EDGES:
         return []
     part = components(data)
-    has_target = np.zeros(int(part.max()) + 1, dtype=bool)
-    has_target[part[given]] = True
-    apart = ~given & ~has_target[part] & ~_alone(data)
-    if not _many(apart, ~given):
-        return []
-    return [
-        f"{_share(apart, ~given)} are in parts of the graph where no target is given: intervals "
-        f"cannot be checked there; label some nodes of each part"
-    ]
+    return _if_many(
+        ~given & ~np.isin(part, part[given]) & ~_alone(data),
+        ~given,
+        "are in parts of the graph where no target is given: intervals cannot be checked there; "
+        "label some nodes of each part",
+    )
 
 
-def _targets(data: Data, given: Mask) -> list[str]:
+def _targets(data: Data, given: Mask) -> Iterator[str]:
     values = data.y.double().numpy()[given]
     if len(values) < ENOUGH:
-        return []
+        return
     different = np.unique(values)
+    whole = bool((values == np.round(values)).all())
     if len(different) == 2:
         low, high = different
-        return [
+        yield (
             f"the {len(values):,} given targets are all {low:g} or {high:g}: they look like two "
             f"classes, for which intervals are of little use; use a classifier, or another target"
-        ]
-    whole = bool((values == np.round(values)).all())
-    if whole and len(different) == len(values) and values.max() - values.min() < len(given):
-        return [
+        )
+    elif whole and len(different) == len(values) and values.max() - values.min() < len(given):
+        yield (
             f"the {len(values):,} given targets are whole numbers from {values.min():g} to "
             f"{values.max():g}, each once: they look like row numbers or ids; check the target "
             f"column"
-        ]
-    return []
+        )
+    with np.errstate(over="ignore"):
+        distance = np.abs(values - np.median(values))
+    first, second = np.sort(distance)[-1:-3:-1]
+    if second > 0 and first > FAR * second:  # likely a mistake
+        place = int(np.argmax(distance))
+        node = node_ids(data)[np.flatnonzero(given)[place]]
+        yield (
+            f"the target {values[place]:g} of node {quoted([node])} is over {FAR:,} times as far "
+            f"from the median as any other: it determines the scale of all of them; check it"
+        )
 
 
 def _alone(data: Data) -> Mask:
@@ -134,50 +140,28 @@ def _alone(data: Data) -> Mask:
     return alone
 
 
-def _many(some: Mask, asked: Mask) -> bool:
-    return int(some.sum()) > 0 and some.sum() >= FEW * asked.sum()
+def _if_many(some: Mask, asked: Mask, message: str) -> list[str]:
+    """Return a message about some of the nodes to predict, unless they are few."""
+    count, total = int(some.sum()), int(asked.sum())
+    return (
+        [f"{count:,} of {total:,} nodes to predict {message}"] if count >= FEW * total > 0 else []
+    )
 
 
-def _share(some: Mask, asked: Mask) -> str:
-    return f"{int(some.sum()):,} of {int(asked.sum()):,} nodes to predict"
-
-
-def _far_target(data: Data, given: Mask) -> list[str]:
-    """Warn of a single target that is so far from all others that it is likely a mistake."""
-    values = data.y.double().numpy()[given]
-    if len(values) < ENOUGH:
-        return []
-    with np.errstate(over="ignore"):
-        distance = np.abs(values - np.median(values))
-    first, second = np.sort(distance)[-1:-3:-1]
-    if not (second > 0 and first > FAR * second):
-        return []
-    place = int(np.argmax(distance))
-    node = node_ids(data)[np.flatnonzero(given)[place]]
-    return [
-        f"the target {values[place]:g} of node {quoted([node])} is over {FAR:,} times as far from "
-        f"the median as any other: it determines the scale of all of them; check it"
-    ]
-
-
-def _missing_as_numbers(data: Data, given: Mask) -> list[str]:
+def _missing_as_numbers(data: Data, given: Mask) -> Iterator[str]:
     """Warn of numbers such as -999 that stand for missing values."""
-    codes = []
-    targets = data.y.double().numpy()[given]
-    if (number := _sentinel(targets)) is not None:
-        codes.append(("the target", number, int((targets == number).sum())))
-    if not is_sparse(data.x):
-        names = data.get("feature_names") or [f"{i}" for i in range(data.x.shape[1])]
-        for place in _extreme_columns(data.x):
-            values = column(data.x, place).double().numpy()
-            if (number := _sentinel(values)) is not None:
-                count = int((values == number).sum())
-                codes.append((f"feature column {names[place]!r}", number, count))
-    return [
-        f"{what} is {number:g} on {plural(count, 'node')} and far from that elsewhere, as if "
-        f"{number:g} stood for a missing value; leave such cells blank"
-        for what, number, count in codes
-    ]
+    names = data.get("feature_names") or [f"{i}" for i in range(data.x.shape[1])]
+    features = (
+        (f"feature column {names[place]!r}", column(data.x, place).double().numpy())
+        for place in ([] if is_sparse(data.x) else _extreme_columns(data.x))
+    )
+    for what, values in (("the target", data.y.double().numpy()[given]), *features):
+        if (number := _sentinel(values)) is not None:
+            count = int((values == number).sum())
+            yield (
+                f"{what} is {number:g} on {plural(count, 'node')} and far from that elsewhere, as "
+                f"if {number:g} stood for a missing value; leave such cells blank"
+            )
 
 
 def _extreme_columns(x: Tensor) -> list[int]:
@@ -205,53 +189,44 @@ def _sentinel(values: Floats) -> float | None:
     return None
 
 
-def _codes(data: Data) -> list[str]:
+def _codes(data: Data) -> Iterator[str]:
     """Warn of columns that have names of codes and are used as numbers."""
     names = [str(name) for name in data.get("feature_names") or ()]
     if is_sparse(data.x) or len(names) != data.x.shape[1]:
-        return []
+        return
     codes = []
     for place, name in enumerate(names):
-        if CODES.search(re.sub(r"[\s\-]+", "_", name.strip().lower())):
+        if CODES.search(same_name(name)):
             values = column(data.x, place)
             if bool((values == values.round()).all()) and len(torch.unique(values)) > 2:
                 codes.append(name)
-    if not codes:
-        return []
-    return [
-        f"feature {'column' if len(codes) == 1 else 'columns'} {quoted(codes)}: codes are used as "
-        f"numbers, as if their order had a meaning; treat them as categories with "
-        f"categorical=[...] (--categorical) or leave them out with ignore=[...] (--ignore)"
-    ]
+    if codes:
+        yield (
+            f"feature {'column' if len(codes) == 1 else 'columns'} {quoted(codes)}: codes are used "
+            f"as numbers, as if their order had a meaning; treat them as categories with "
+            f"categorical=[...] (--categorical) or leave them out with ignore=[...] (--ignore)"
+        )
 
 
-def _edge_features(data: Data) -> list[str]:
+def _edge_features(data: Data) -> Iterator[str]:
     """Warn of edge features, which no method uses."""
-    if data.get("edge_attr") is None or data.get("edge_weight") is not None:
-        return []
-    return [
-        "edge_attr: features of edges are not used by this encoder; use encoder='gat', or give one "
-        "weight from 0 up per edge as edge_weight"
-    ]
+    if data.get("edge_attr") is not None and data.get("edge_weight") is None:
+        yield (
+            "edge_attr: features of edges are not used by this encoder; use encoder='gat', or give "
+            "one weight from 0 up per edge as edge_weight"
+        )
 
 
-def informative_blanks(data: Data, has_label: Mask) -> list[str]:
-    """Return a warning about columns that are blank where the target is blank.
+def _informative_blanks(data: Data, has_label: Mask) -> Iterator[str]:
+    """Warn of columns that are blank where the target is blank.
 
     Were blanks independent of labels, the share of labelled nodes would be the same among blank
     nodes as among all. A column is reported if at least ten labelled nodes are expected among its
     blank nodes and at most a twentieth of these are there.
-
-    Args:
-        data: a checked graph, with the ``coding`` of its table where it has one.
-        has_label: boolean, (nodes,), the labelled nodes.
-
-    Returns:
-        One sentence, or none.
     """
     coding = data.get("coding")
     if coding is None or coding.missing != "impute":
-        return []
+        return
     names = coding.feature_names
     columns = []
     for coded in coding.columns:
@@ -260,11 +235,10 @@ def informative_blanks(data: Data, has_label: Mask) -> list[str]:
             expected = blank.sum() * has_label.mean()
             if expected >= EXPECTED and (blank & has_label).sum() <= expected / 20:
                 columns.append(f"{coded.name!r} ({int(blank.sum()):,})")
-    if not columns:
-        return []
-    return [
-        f"{'column' if len(columns) == 1 else 'columns'} {', '.join(columns)}: blank on so many "
-        f"nodes, hardly any of which is labelled, so that the blanks show which nodes are "
-        f"unlabelled and nothing is learnt about them; leave it out with ignore=[...] "
-        f"(--ignore), or fill it from another source"
-    ]
+    if columns:
+        yield (
+            f"{'column' if len(columns) == 1 else 'columns'} {', '.join(columns)}: blank on so "
+            f"many nodes, hardly any of which is labelled, so that the blanks show which nodes are "
+            f"unlabelled and nothing is learnt about them; leave it out with ignore=[...] "
+            f"(--ignore), or fill it from another source"
+        )
