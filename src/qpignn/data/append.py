@@ -78,9 +78,8 @@ def join_frames(
         out[name] = torch.cat([data[name], torch.zeros(len(new), dtype=torch.bool)])
     out.new_mask = torch.arange(len(ids)) >= len(ids) - len(new)
     index = NodeIndex(ids, match_ids)
-    out.edge_index, weight = _joined_edges(
-        data, edges, index, edge_ends, edge_weight, directed=directed
-    )
+    ends, weight = _joined_edges(data, edges, index, edge_ends, edge_weight, directed=directed)
+    out.edge_index = ends
     if weight is not None:
         out.edge_weight = weight
     return check_graph(out, need_target=False)
@@ -118,8 +117,7 @@ def _joined_ids(data: Data, new: pd.Index) -> tuple[pd.Index, pd.Index]:
     check_ids(new, len(new))
     new = _like(old, new)
     check_ids(new, len(new))
-    repeated = new[new.isin(old)]
-    if len(repeated):
+    if len(repeated := new[new.isin(old)]):
         raise GraphError(
             f"expected ids of new nodes, got ids that the graph already has: {quoted(repeated)}; "
             f"leave those rows out of the node table (edges may refer to them)"
@@ -131,10 +129,9 @@ def _like(old: pd.Index, ids: Any) -> pd.Index:
     """Return ids as text where the old ids are text, blanks as they are."""
     index: pd.Index = pd.Index(ids, tupleize_cols=False)
     old_ids = set(old)
-    if all(isinstance(value, str) for value in old_ids):
-        texts = [_text(value, old_ids) for value in index]
-        return pd.Index(texts, dtype=object, tupleize_cols=False)
-    return index
+    if not all(isinstance(value, str) for value in old_ids):
+        return index
+    return pd.Index([_text(value, old_ids) for value in index], dtype=object, tupleize_cols=False)
 
 
 def _text(value: Any, old: set[str]) -> Any:

@@ -85,12 +85,9 @@ class BoundedReader(io.RawIOBase):
 
     def restart(self) -> None:
         """Reset the count: memory of what was read before has been released."""
-        self._bytes = self._cost = 0
-
-    @property
-    def cost(self) -> int:
+        self._bytes = 0
+        self.cost = 0
         """Memory that the content read since the last restart needs, in bytes."""
-        return self._cost
 
     def readable(self) -> bool:
         """Return true, as :class:`io.RawIOBase` requires."""
@@ -111,8 +108,8 @@ class BoundedReader(io.RawIOBase):
         block = self._source.read(len(buffer))
         buffer[: len(block)] = block
         self._bytes += len(block)
-        self._cost += self._memory.per_byte * len(block)
-        self._cost += sum(cost * block.count(mark) for mark, cost in self._memory.marks.items())
+        self.cost += self._memory.per_byte * len(block)
+        self.cost += sum(cost * block.count(mark) for mark, cost in self._memory.marks.items())
         if self.cost > self._limit:
             raise ReadError(
                 f"expected {self._what} that fits into memory ({self._limit:,} bytes), got more "

@@ -27,20 +27,14 @@ if TYPE_CHECKING:
 __all__ = ["BENCHMARK", "EXTRA", "Dataset", "Size", "find_dataset", "load_dataset"]
 
 
-def _collected() -> list[Dataset]:
-    """Return the data sets of all source modules, in the order of :data:`qpignn.names.DATASETS`."""
-    modules = (
-        import_module(f"{sources.__name__}.{m.name}") for m in iter_modules(sources.__path__)
-    )
-    entries = [entry for module in modules for entry in getattr(module, "DATASETS", ())]
-    order = {name: place for place, name in enumerate(DATASETS)}
-    return sorted(entries, key=lambda entry: order.get(entry.name, len(order)))
-
-
-_ENTRIES = _collected()
-BENCHMARK = {entry.name: entry for entry in _ENTRIES if entry.benchmark}
+_MODULES = [import_module(f"{sources.__name__}.{m.name}") for m in iter_modules(sources.__path__)]
+_ENTRIES: dict[str, Dataset] = {
+    entry.name: entry for module in _MODULES for entry in getattr(module, "DATASETS", ())
+}
+_ORDER = dict.fromkeys([*(name for name in DATASETS if name in _ENTRIES), *_ENTRIES])
+BENCHMARK = {name: _ENTRIES[name] for name in _ORDER if _ENTRIES[name].benchmark}
 """The data sets that ``all`` means: the paper's 19, in its order."""
-EXTRA = {entry.name: entry for entry in _ENTRIES if not entry.benchmark}
+EXTRA = {name: _ENTRIES[name] for name in _ORDER if not _ENTRIES[name].benchmark}
 """Further data sets."""
 
 

@@ -113,14 +113,12 @@ def require_columns(kind: str, frame: pd.DataFrame, wanted: Sequence[str]) -> No
             f"the {kind} table: expected each column once, got repeated: {quoted(again)}; rename "
             f"or drop them"
         )
-    odd = [column for column in wanted if not isinstance(column, Hashable)]
-    if odd:
+    if odd := [column for column in wanted if not isinstance(column, Hashable)]:
         raise GraphError(
             f"the {kind} table: expected the name of one column, got {quoted(odd)}; it has "
             f"{quoted(frame.columns, most=12)}"
         )
-    missing = [column for column in wanted if column not in frame]
-    if missing:
+    if missing := [column for column in wanted if column not in frame]:
         raise GraphError(
             f"the {kind} table lacks the column{'s' * (len(missing) > 1)} {quoted(missing)}; "
             f"it has {quoted(frame.columns, most=12)}{similar_to(missing[0], frame.columns)}"
@@ -323,8 +321,7 @@ def check_finite(values: Floats, name: str, ids: pd.Index) -> None:
     Raises:
         GraphError: naming the first such node.
     """
-    bad = np.flatnonzero(np.isinf(values))
-    if len(bad):
+    if len(bad := np.flatnonzero(np.isinf(values))):
         raise GraphError(
             f"expected finite numbers, got {values[bad[0]]:g} in column {name!r} of node "
             f"{quoted([ids[int(bad[0])]])} ({plural(len(bad), 'such value')}); fill or drop them"

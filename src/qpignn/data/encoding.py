@@ -130,8 +130,7 @@ class FeatureEncoder:
             _learnt_column(frame[name], str(name), ids, missing, name in forced) for name in columns
         ]
         out = cls(tuple(learnt), missing)
-        again = [name for name, count in Counter(out.feature_names).items() if count > 1]
-        if again:
+        if again := [name for name, count in Counter(out.feature_names).items() if count > 1]:
             raise GraphError(
                 f"expected features of different names, got {quoted(again)} from two columns; "
                 f"rename one of them"
@@ -152,7 +151,14 @@ class FeatureEncoder:
             GraphError: where a column is missing or holds another kind of values than in the fit.
         """
         labels = {str(label): label for label in frame.columns}
-        self._check_columns(labels)
+        names = dict.fromkeys(column.name for column in self.columns)
+        if lacking := [name for name in names if name not in labels]:
+            extra = [name for name in labels if name not in names]
+            also = f"; it has {quoted(extra, 12)}, which the fit did not use" if extra else ""
+            raise GraphError(
+                f"the node table lacks the column{'s' * (len(lacking) > 1)} {quoted(lacking, 12)} "
+                f"of the fit{also}; give every column the fit used, under the same name"
+            )
         unknown: list[str] = []
         parts = [
             self._encoded_numbers(column, frame[labels[column.name]], ids)
@@ -216,17 +222,6 @@ class FeatureEncoder:
         if not names or len(set(names)) < len(names):
             raise ValueError(f"columns: expected at least one, each name once, got {quoted(names)}")
         return cls(columns, missing)
-
-    def _check_columns(self, labels: dict[str, Any]) -> None:
-        names = dict.fromkeys(column.name for column in self.columns)
-        lacking = [name for name in names if name not in labels]
-        extra = [name for name in labels if name not in names]
-        also = f"; it has {quoted(extra, 12)}, which the fit did not use" if extra else ""
-        if lacking:
-            raise GraphError(
-                f"the node table lacks the column{'s' * (len(lacking) > 1)} {quoted(lacking, 12)} "
-                f"of the fit{also}; give every column the fit used, under the same name"
-            )
 
     def _encoded_numbers(self, column: Column, values: pd.Series[Any], ids: pd.Index) -> Floats:
         out = numbers(values, ids, column.description, blanks=self.missing == "impute", fill=FILL)

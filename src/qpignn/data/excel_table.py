@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import struct
 import zipfile
 import zlib
 from collections import Counter
-from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from io import BytesIO
@@ -109,7 +109,7 @@ def _rows(sheet: Any) -> list[list[Any]]:
     for i, row in enumerate(sheet.iter_rows(values_only=True)):
         if i >= MOST_ROWS:
             raise ReadError(f"expected at most {MOST_ROWS:,} rows, got more; save it as CSV")
-        used = _used(row)
+        used = max((n for n, cell in enumerate(row, 1) if cell is not None), default=0)
         text = sum(len(cell) for cell in row[:used] if isinstance(cell, str))
         needed += SHEET.per_byte * text + 4 * BYTES_PER_CELL * used
         if needed > limit:
@@ -155,25 +155,18 @@ def _frame(rows: list[list[Any]], sheet: str) -> pd.DataFrame:
             f"{quoted(rows[0][:1])} above rows of {width} columns: it looks like a title; delete "
             f"the rows above the column names"
         )
-    names = ["" if cell is None else str(cell).strip() for cell in rows[0][:width]]
-    names += [""] * (width - len(names))
+    first, *body = [[*row, *[None] * (width - len(row))] for row in rows]
+    names = ["" if cell is None else str(cell).strip() for cell in first]
     if "" in names:
         raise ReadError(
             f"sheet {sheet!r}: expected a name for every column, got none for column "
             f"{names.index('') + 1}; write one into the first row"
         )
-    again = sorted(name for name, count in Counter(names).items() if count > 1)
-    if again:
+    if again := sorted(name for name, count in Counter(names).items() if count > 1):
         raise ReadError(
             f"sheet {sheet!r}: expected each column once, got repeated: {quoted(again)}; rename"
         )
-    body = [[*row[:width], *[None] * (width - len(row))] for row in rows[1:]]
     return pd.DataFrame(body, columns=names).infer_objects()
-
-
-def _used(row: Sequence[Any]) -> int:
-    """Return the number of cells of a row up to the last that is not empty."""
-    return max((i + 1 for i, cell in enumerate(row) if cell is not None), default=0)
 
 
 def to_excel(frame: pd.DataFrame) -> bytes:
@@ -201,10 +194,9 @@ def to_excel(frame: pd.DataFrame) -> bytes:
 
     def cell(value: Any) -> Any:
         plain = value.item() if hasattr(value, "item") else value
-        if isinstance(plain, float) and not abs(plain) < float("inf"):
-            return str(plain)
         if not isinstance(plain, str):
-            return plain if isinstance(plain, int | float | bool) else str(plain)
+            endless = isinstance(plain, float) and not math.isfinite(plain)
+            return plain if isinstance(plain, int | float) and not endless else str(plain)
         made = WriteOnlyCell(sheet, value=plain)
         made.data_type = "s"  # not "f": a formula
         return made

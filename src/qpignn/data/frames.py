@@ -157,8 +157,7 @@ def _feature_columns(
     for wanted in (ignored, named or []):
         require_columns("node", nodes, wanted)
     used = {*taken, *(named or ())}
-    clash = [column for column in ignored if column in used]
-    if clash:
+    if clash := [column for column in ignored if column in used]:
         raise GraphError(
             f"ignore: expected columns without another role, got {quoted(clash)}; leave them out"
         )
@@ -177,8 +176,7 @@ def _feature_columns(
 def _categorical(nodes: pd.DataFrame, columns: list[str], categorical: Sequence[str]) -> list[str]:
     forced = several("categorical", categorical)
     require_columns("node", nodes, forced)
-    others = [column for column in forced if column not in {*columns}]
-    if others:
+    if others := [column for column in forced if column not in {*columns}]:
         raise GraphError(
             f"categorical: expected feature columns, got {quoted(others)}; leave them out"
         )
@@ -253,8 +251,7 @@ def id_index(nodes: pd.DataFrame, id: str | None) -> pd.Index:
         nodes: the node table.
         id: its id column; ``None`` for its index.
     """
-    values = nodes.index if id is None else nodes[id]
-    ids: pd.Index = pd.Index(values, tupleize_cols=False)
+    ids: pd.Index = pd.Index(nodes.index if id is None else nodes[id], tupleize_cols=False)
     return ids
 
 
@@ -289,13 +286,10 @@ def _add_coordinates(
 ) -> None:
     """Set ``pos`` (nodes, 2), in the unit of the table, and ``pos_names``, where there are any."""
     named = {str(column).lower(): column for column in nodes.columns}
-    if wanted is None:
-        pairs = [pair for pair in COORDINATES if set(pair) <= set(named)]
-        if not pairs:
-            return
-        columns = [named[name] for name in pairs[0]]
-    else:
-        columns = several("coordinates", wanted)
+    usual = next((pair for pair in COORDINATES if set(pair) <= set(named)), None)
+    if wanted is None and usual is None:
+        return
+    columns = [named[n] for n in usual or ()] if wanted is None else several("coordinates", wanted)
     if len(columns) != 2:
         raise GraphError(f"coordinates: expected two columns, got {quoted(columns)}; name two")
     require_columns("node", nodes, columns)
@@ -310,8 +304,7 @@ def _add_coordinates(
 
 def _split_masks(column: pd.Series[Any], ids: pd.Index) -> dict[str, Tensor]:
     names = column.astype("string").str.strip().str.lower().fillna("").to_numpy(dtype=object)
-    unknown = [i for i, name in enumerate(names) if name and name not in SPLIT_NAMES]
-    if unknown:
+    if unknown := [i for i, name in enumerate(names) if name and name not in SPLIT_NAMES]:
         raise GraphError(
             f"split column {column.name!r}: expected train, validation, test or blank, got "
             f"{quoted([column.iloc[unknown[0]]])} at node {ids[unknown[0]]!r}; correct the value"

@@ -9,7 +9,6 @@ and ``pos_names``, the names of the two coordinates (lon and lat are degrees). M
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -59,30 +58,29 @@ def check_graph(data: Data, *, need_target: bool = True) -> Data:
             f"make one with from_frames or from_networkx"
         )
     data = Data(**{name: _normal(value) for name, value in data.to_dict().items()})
-    out = copy.copy(data)
-    out.x = _checked_features(data)
-    nodes = out.x.shape[0]
+    data.x = _checked_features(data)
+    nodes = data.x.shape[0]
     if data.get("node_id") is not None:
-        out.node_id = _checked_ids(data.node_id, nodes)
+        data.node_id = _checked_ids(data.node_id, nodes)
     if data.get("feature_names") is not None:
-        out.feature_names = _checked_feature_names(data.feature_names, out.x.shape[1])
-    if not all_finite(out.x):
-        raise GraphError(f"x: expected finite numbers, got {_first_bad_feature(out.x, out)}")
-    out.edge_index = _checked_edges(data, nodes)
+        data.feature_names = _checked_feature_names(data.feature_names, data.x.shape[1])
+    if not all_finite(data.x):
+        raise GraphError(f"x: expected finite numbers, got {_first_bad_feature(data.x, data)}")
+    data.edge_index = _checked_edges(data, nodes)
     if data.get("y") is not None:
-        out.y = _checked_target(data.y, nodes)
+        data.y = _checked_target(data.y, nodes)
     if need_target:
-        check_labels(out.get("y"))
-    for name, length in (("edge_weight", out.edge_index.shape[1]), ("node_weight", nodes)):
+        check_labels(data.get("y"))
+    for name, length in (("edge_weight", data.edge_index.shape[1]), ("node_weight", nodes)):
         if data.get(name) is not None:
-            out[name] = _checked_weight(name, data[name], length)
-    if out.get("node_weight") is not None and not bool((out.node_weight > 0).any()):
+            data[name] = _checked_weight(name, data[name], length)
+    if data.get("node_weight") is not None and not bool((data.node_weight > 0).any()):
         raise GraphError("node_weight: expected some weight above 0, got zeros only; leave it out")
     for name in MASKS:
         if data.get(name) is not None:
-            out[name] = _checked_mask(name, data[name], nodes)
-    _check_disjoint(out)
-    return out
+            data[name] = _checked_mask(name, data[name], nodes)
+    _check_disjoint(data)
+    return data
 
 
 def _normal(value: Any) -> Any:
@@ -215,8 +213,7 @@ def _checked_weight(name: str, weight: Any, length: int) -> Tensor:
         got = tuple(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
         raise GraphError(f"{name}: expected a tensor of {length} numbers, got {got}; reshape it")
     values = _as_floats(name, weight.detach().reshape(length), Tensor.float)
-    bad = int((~torch.isfinite(values) | (values < 0)).sum())
-    if bad:
+    if bad := int((~torch.isfinite(values) | (values < 0)).sum()):
         raise GraphError(
             f"{name}: expected finite numbers from 0 up, got negative, NaN or infinite for {bad:,} "
             f"of {length:,}; correct them, or leave the weights out"
@@ -249,8 +246,7 @@ def _checked_mask(name: str, mask: Any, nodes: int) -> Tensor:
 def _check_disjoint(data: Data) -> None:
     present = [name for name in MASKS if data.get(name) is not None]
     for first, second in combinations(present, 2):
-        shared = int((data[first] & data[second]).sum())
-        if shared:
+        if shared := int((data[first] & data[second]).sum()):
             raise GraphError(
                 f"{first} and {second} share {shared} nodes; make them with split_nodes(...)"
             )
@@ -264,6 +260,20 @@ def _checked_ids(ids: Any, nodes: int) -> Any:
         raise GraphError(str(error)) from error
     check_ids(pd.Index(values, tupleize_cols=False), nodes)
     return values
+
+
+def pair_of_names(names: object) -> list[str]:
+    """Return the names of two coordinates from an untrusted file.
+
+    Args:
+        names: what the file holds.
+
+    Raises:
+        TypeError: if they are something else.
+    """
+    if not (isinstance(names, list) and [type(name) for name in names] == [str, str]):
+        raise TypeError("pos_names: expected two names")
+    return names
 
 
 def labelled(data: Data) -> Tensor:

@@ -23,7 +23,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import is_undirected
 
 from qpignn.data.encoding import FeatureEncoder
-from qpignn.data.graph import check_graph, simple_edges
+from qpignn.data.graph import check_graph, pair_of_names, simple_edges
 from qpignn.data.mapped_arrays import KINDS, array_file, mapped_array, read_header
 from qpignn.data.mapped_digests import check_digests
 from qpignn.data.matrix import is_sparse
@@ -115,12 +115,11 @@ def _open_graph(folder: Path, verbose: bool) -> Data:
             out[name.removesuffix(".npy")] = torch.from_numpy(array)
         digests = {name: stored.files[name]["sha256"] for name in files}
         check_digests(folder, digests, files, verbose=verbose)
-    if stored.feature_names is not None:
-        out.feature_names = stored.feature_names
+    for name in ("feature_names", "pos_names"):
+        if getattr(stored, name) is not None:
+            out[name] = getattr(stored, name)
     if stored.coding is not None:
         out.coding = FeatureEncoder.from_dict(stored.coding)
-    if stored.pos_names is not None:
-        out.pos_names = stored.pos_names
     if IDS in stored.files:
         out.node_id = _read_ids(folder / IDS, stored.nodes)
     return out
@@ -393,9 +392,7 @@ def _check_types(stored: GraphDescription) -> None:
     names, roles = stored.feature_names or [], stored.roles or {}
     if not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise TypeError("feature_names: expected a list of names")
-    pair = stored.pos_names or ["", ""]
-    if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(n, str) for n in pair)):
-        raise TypeError("pos_names: expected two names")
+    pair_of_names(stored.pos_names or ["", ""])
     if not (isinstance(stored.directed, bool) and isinstance(roles, dict)):
         raise TypeError("directed, roles: expected a truth and a description")
 

@@ -67,8 +67,7 @@ def read_header(file: BinaryIO) -> tuple[tuple[int, ...], str, int]:
     if np.lib.format.read_magic(file) != (1, 0):
         raise ValueError("another version of .npy")
     text = file.read(int.from_bytes(file.read(2), "little")).decode("latin-1")
-    match = HEADER.fullmatch(text)
-    if match is None:
+    if (match := HEADER.fullmatch(text)) is None:
         raise ValueError(f"the header {text[:80]!r}")
     return tuple(int(part) for part in match.groups()[1:] if part), match[1], file.tell()
 
@@ -102,9 +101,4 @@ def _private_map(file: BinaryIO, size: int) -> mmap.mmap:
         return mmap.mmap(file.fileno(), size, access=mmap.ACCESS_COPY)
     # without this flag Linux refuses to map more than there is memory: every page might be changed
     no_reserve = getattr(mmap, "MAP_NORESERVE", 0x4000)
-    return mmap.mmap(
-        file.fileno(),
-        size,
-        flags=mmap.MAP_PRIVATE | no_reserve,
-        prot=mmap.PROT_READ | mmap.PROT_WRITE,
-    )
+    return mmap.mmap(file.fileno(), size, flags=mmap.MAP_PRIVATE | no_reserve)

@@ -52,12 +52,11 @@ def check_digests(
     with progress_bar("checking the graph's files", total, shown=verbose and bool(stale)) as show:
         done = 0
         for name, file in files.items():
+            after[name] = before.get(name)
             if name in stale:
                 after[name] = _checked(folder / name, expected[name], file, show, done)
                 done += os.fstat(file.fileno()).st_size
-                continue
-            after[name] = before[name]
-            if _sample(file) != before[name]["sample"]:
+            elif _sample(file) != before[name]["sample"]:
                 raise _other_bytes(folder / name)
     if stale:
         with suppress(WriteError):  # without a record the files are read whole again next time

@@ -74,12 +74,8 @@ def from_scipy(matrix: Any, dtype: torch.dtype = torch.float32) -> Tensor:
     """
     csr = sp.csr_matrix(matrix)
     csr.sum_duplicates()
-    return _csr_tensor(
-        torch.from_numpy(csr.indptr.astype(np.int64)),
-        torch.from_numpy(csr.indices.astype(np.int64)),
-        torch.from_numpy(csr.data).to(dtype),
-        csr.shape,
-    )
+    starts, places = (torch.from_numpy(part.astype(np.int64)) for part in (csr.indptr, csr.indices))
+    return _csr_tensor(starts, places, torch.from_numpy(csr.data).to(dtype), csr.shape)
 
 
 def _csr_tensor(starts: Tensor, places: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
@@ -196,8 +192,7 @@ def _blocks(x: Tensor) -> Iterator[slice]:
 
 def _canonical(x: Tensor) -> Tensor:
     matrix = to_scipy(x)
-    zeros = bool((x.values() == 0).any())
-    if matrix.has_canonical_format and not zeros:
+    if matrix.has_canonical_format and not bool((x.values() == 0).any()):
         return x
     matrix = matrix.copy()  # what follows works in place, and the memory is the caller's
     matrix.sum_duplicates()
@@ -223,11 +218,9 @@ def with_values(x: Tensor, values: Tensor) -> Tensor:
     """
     if not is_sparse(x):
         return values
-    matrix = to_scipy(x)
-    return from_scipy(
-        sp.csr_matrix((values.numpy(), matrix.indices, matrix.indptr), shape=matrix.shape),
-        values.dtype,
-    )
+    old = to_scipy(x)
+    new = sp.csr_matrix((values.numpy(), old.indices, old.indptr), shape=old.shape)
+    return from_scipy(new, values.dtype)
 
 
 def with_columns(x: Tensor, positions: Tensor, values: Tensor) -> Tensor:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pandas as pd
@@ -74,9 +74,7 @@ class ParquetTable:
         """
         with named_errors(self.path):
             _check_memory(self.path, [name])
-            values = _frame(pq.read_table(self.path, columns=[name]))[name]
-        values = values.reset_index(drop=True)
-        return values.where(values.notna(), np.nan) if name in self.truths else values
+            return self._piece(pq.read_table(self.path, columns=[name]))[name]
 
     def pieces(
         self, rows: int, columns: Sequence[str], *, memory: int | None = None
@@ -106,10 +104,14 @@ class ParquetTable:
                 )
             rows = min(rows, BATCH * most // (PER_BYTE * longest)) if longest else rows
             for batch in file.iter_batches(rows, columns=list(columns)):
-                piece = _frame(pa.Table.from_batches([batch])).reset_index(drop=True)
-                for name in self.truths & set(columns):
-                    piece[name] = piece[name].where(piece[name].notna(), np.nan)
-                yield piece
+                yield self._piece(pa.Table.from_batches([batch]))
+
+    def _piece(self, table: pa.Table) -> pd.DataFrame:
+        """Return some columns or rows, with row numbers as index."""
+        piece = _frame(table).reset_index(drop=True)
+        for name in self.truths & set(piece.columns):
+            piece[name] = piece[name].where(piece[name].notna(), np.nan)
+        return piece
 
 
 def read_parquet(path: Path, rows: int | None = None) -> pd.DataFrame:
@@ -196,13 +198,11 @@ def _unpacked_bytes(column: pa.Array) -> int:
 
 
 def _is_text(kind: pa.DataType) -> bool:
-    types = pa.types
-    texts = (types.is_string, types.is_large_string, types.is_binary, types.is_large_binary)
-    return any(is_kind(kind) for is_kind in (*texts, types.is_fixed_size_binary))
+    names = ("string", "large_string", "binary", "large_binary", "fixed_size_binary")
+    return any(getattr(pa.types, f"is_{name}")(kind) for name in names)
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:
     """Return a table as a DataFrame; text that is not UTF-8 raises here, not at its first use."""
     table.validate(full=True)
-    frame: pd.DataFrame = table.to_pandas()
-    return frame
+    return cast(pd.DataFrame, table.to_pandas())

@@ -227,13 +227,11 @@ def _node_name(name: str | None) -> str:
 
 def _check_declared(counts: Counter[str | None], graph: nx.Graph) -> None:
     """Raise for nodes that are declared twice or occur only as the end of an edge."""
-    again = [name for name, count in counts.items() if count > 1]
-    if again:
+    if again := [name for name, count in counts.items() if count > 1]:
         raise ReadError(
             f"expected each node once, got repeated: {quoted(again)}; delete all but one"
         )
-    unknown = [name for name in graph if name not in counts]
-    if unknown:
+    if unknown := [name for name in graph if name not in counts]:
         raise ReadError(
             f"edges name nodes that the file lacks: {quoted(unknown)}; add those nodes or drop "
             f"those edges"

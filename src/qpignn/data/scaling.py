@@ -143,10 +143,7 @@ class Scaler:
 Transform = Literal["none", "log1p", "sqrt"]
 TRANSFORMS: dict[str, tuple[Callable[[Tensor], Tensor], Callable[[Tensor], Tensor]]] = {
     "none": (lambda y: y, lambda z: z),
-    "log1p": (
-        lambda y: y.sign() * y.abs().log1p(),
-        lambda z: z.sign() * z.abs().expm1(),
-    ),
+    "log1p": (lambda y: y.sign() * y.abs().log1p(), lambda z: z.sign() * z.abs().expm1()),
     "sqrt": (lambda y: y.sign() * y.abs().sqrt(), lambda z: z.sign() * z.square()),
 }
 """Increasing, odd functions of the target, and their inverses."""
@@ -225,7 +222,7 @@ def fit_feature_scaler(x: Tensor, given: Tensor) -> Scaler:
     rare = moments.filled < FILLED
     shift = torch.where(rare, 0.0, moments.mean)
     scale = torch.where(rare, moments.rms * FILLED**0.5, moments.deviation)
-    return _without_flat(shift, scale, moments.size, math.inf)
+    return moments.scaler(shift, scale, math.inf)
 
 
 def count_nodes_that_differ(x: Tensor, scaler: Scaler) -> dict[int, int]:
@@ -275,16 +272,14 @@ def fit_target_scaler(y: Tensor, given: Tensor, transform: str = "none") -> Targ
     Raises:
         ArrayError: if no given node is labelled.
     """
-    labels = y[given]
-    labels = labels[~torch.isnan(labels)].double()
+    labels = _labels(y, given)
     if len(labels) == 0:
         raise ArrayError(
             "expected at least one labelled node to fit a scaler, got none; label some"
         )
     labels = TRANSFORMS[transform][0](labels).unsqueeze(1)
     moments = _dense_moments(labels, torch.arange(len(labels)))
-    scaler = _without_flat(moments.mean, moments.deviation, moments.size, 1.0)
-    return TargetScaler(transform, scaler)
+    return TargetScaler(transform, moments.scaler(moments.mean, moments.deviation, 1.0))
 
 
 def fit_range_scalers(x: Tensor, y: Tensor, given: Tensor) -> tuple[Scaler, TargetScaler]:
@@ -305,16 +300,18 @@ def fit_range_scalers(x: Tensor, y: Tensor, given: Tensor) -> tuple[Scaler, Targ
     low, high = values.min(), values.max()
     if is_sparse(x):
         low, high = low.clamp(max=0), high.clamp(min=0)
-    width = x.shape[1]
-    labels = y[given].double()
-    labels = labels[~torch.isnan(labels)]
-    return (
-        Scaler(low.expand(width).clone(), _positive(high - low).expand(width).clone()),
-        TargetScaler(
-            "none",
-            Scaler(labels.min().reshape(1), _positive(labels.max() - labels.min()).reshape(1)),
-        ),
-    )
+    labels = _labels(y, given)
+    targets = _range_scaler(labels.min(), labels.max(), 1)
+    return _range_scaler(low, high, x.shape[1]), TargetScaler("none", targets)
+
+
+def _labels(y: Tensor, given: Tensor) -> Tensor:
+    """Return the targets of the given labelled nodes, in float64."""
+    return y[given & ~torch.isnan(y)].double()
+
+
+def _range_scaler(low: Tensor, high: Tensor, columns: int) -> Scaler:
+    return Scaler(low.repeat(columns), _positive(high - low).repeat(columns))
 
 
 def _positive(span: Tensor) -> Tensor:
@@ -339,6 +336,13 @@ class _Moments:
     deviation: Tensor
     filled: Tensor
     rms: Tensor
+
+    def scaler(self, shift: Tensor, scale: Tensor, flat: float) -> Scaler:
+        """Return the scaler of the undivided columns; constant ones get scale ``flat``.
+
+        A column is constant if its spread is rounding noise.
+        """
+        return Scaler(shift * self.size, torch.where(scale <= FLAT, flat, scale * self.size))
 
 
 def _dense_moments(x: Tensor, rows: Tensor) -> _Moments:
@@ -373,11 +377,3 @@ def _sparse_moments(x: Tensor, rows: Tensor) -> _Moments:
     squares = total((values - mean[places]).square()) + (len(rows) - count) * mean.square()
     rms = (total(values.square()) / _positive(count)).sqrt()
     return _Moments(size, mean, (squares / len(rows)).sqrt(), count / len(rows), rms)
-
-
-def _without_flat(shift: Tensor, scale: Tensor, size: Tensor, flat: float) -> Scaler:
-    """Return the scaler of columns that were divided by ``size``; constant ones get scale ``flat``.
-
-    A column is constant if its spread is rounding noise.
-    """
-    return Scaler(shift * size, torch.where(scale <= FLAT, flat, scale * size))

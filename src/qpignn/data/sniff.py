@@ -94,11 +94,12 @@ def sniff(path: Path, *, encoding: str, decimal: str, thousands: str | None) -> 
         decimal = _decimal([cell for column in cells for cell in column], thousands)
     elif decimal == "auto":
         decimal = "," if thousands == "." else "."
-    zeros = {}
-    for name, digits in zip(names, cells, strict=False):
-        coded = next((cell for cell in digits if LEADING_ZEROS.fullmatch(cell)), None)
-        if coded is not None and all(cell.isdigit() for cell in digits):
-            zeros[name] = coded
+    zeros = {
+        name: coded
+        for name, digits in zip(names, cells, strict=False)
+        if (coded := next((cell for cell in digits if LEADING_ZEROS.fullmatch(cell)), None))
+        and all(cell.isdigit() for cell in digits)
+    }
     return Layout(encoding, delimiter, decimal, zeros)
 
 
@@ -127,20 +128,20 @@ def _encoding(path: Path, encoding: str) -> str:
         )
     with open_packed(path) as file:
         start = file.read(1024)
-    marked = next((name for mark, name in MARKS.items() if start.startswith(mark)), None)
     if encoding.lower().replace("_", "-") not in ("utf-8", "utf8"):
         return encoding
-    if marked is None:
-        shown = start.lstrip()
-        other = next((what for mark, what in OTHERS.items() if shown.startswith(mark)), None)
-        if other is not None:
+    for mark, name in MARKS.items():
+        if start.startswith(mark):
+            return name
+    for mark, other in OTHERS.items():
+        if start.lstrip().startswith(mark):
             raise ReadError(f"expected a table of text, got {other}")
-        if b"\0" in start:
-            raise ReadError(
-                "expected text in utf-8, got zero bytes, as in UTF-16; pass its encoding, such as "
-                "encoding='utf-16-le' (--encoding utf-16-le)"
-            )
-    return marked or "utf-8-sig"
+    if b"\0" in start:
+        raise ReadError(
+            "expected text in utf-8, got zero bytes, as in UTF-16; pass its encoding, such as "
+            "encoding='utf-16-le' (--encoding utf-16-le)"
+        )
+    return "utf-8-sig"
 
 
 def _delimiter(lines: list[str]) -> str:
@@ -148,11 +149,9 @@ def _delimiter(lines: list[str]) -> str:
 
     Where the header has none of them, as a title has none, the lines below are counted.
     """
-    header = max(DELIMITERS, key=lines[0].count) if lines else ","
-    if not lines or lines[0].count(header):
-        return header
-    below = Counter("".join(lines[1:20]))
-    return max(DELIMITERS, key=lambda sign: below[sign])
+    header = lines[0] if lines else ""
+    counted = header if any(sign in header for sign in DELIMITERS) else "".join(lines[1:20])
+    return max(DELIMITERS, key=counted.count)
 
 
 def _check_title(names: list[str], rows: list[list[str]]) -> None:
@@ -161,8 +160,7 @@ def _check_title(names: list[str], rows: list[list[str]]) -> None:
         return
     usual, count = Counter(len(row) for row in rows).most_common(1)[0]
     named = [name for name in names if name]
-    title = len(named) <= 1 < usual and 2 * count > len(rows)
-    if title:
+    if len(named) <= 1 < usual and 2 * count > len(rows):
         below = next(row for row in rows if len(row) == usual)
         raise ReadError(
             f"expected column names in the first line, got {quoted(named) or 'nothing'} above "

@@ -42,7 +42,8 @@ def split_nodes(
     """
     check_choice("split", by, SPLIT_ORDERS)
     data = check_graph(data, need_target=False)
-    for name, share in (("test", test), ("validation", validation)):
+    shares = {"test": test, "validation": validation}
+    for name, share in shares.items():
         if not 0 <= check_number(name, share) < 1:
             raise SplitError(f"{name}: expected a share from 0 to below 1, got {share!r}; use 0.2")
     if test + validation >= 1:
@@ -52,11 +53,9 @@ def split_nodes(
         )
     has_label = labelled(data).numpy()
     total = int(has_label.sum())
-    sizes = [int(share * total + 1e-9) for share in (test, validation)]
+    sizes = [int(share * total + 1e-9) for share in shares.values()]
     rest = total - sum(sizes)
-    if rest < 1 or any(
-        share and not size for share, size in zip((test, validation), sizes, strict=True)
-    ):
+    if rest < 1 or any(share and not n for share, n in zip(shares.values(), sizes, strict=True)):
         raise SplitError(
             f"expected enough labelled nodes for test={test:g} and validation={validation:g}, "
             f"got {total}, which gives {sizes[0]} test, {sizes[1]} validation and {rest} train "

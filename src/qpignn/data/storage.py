@@ -16,7 +16,7 @@ from safetensors.torch import save as save_tensors
 from torch import Tensor
 from torch_geometric.data import Data
 
-from qpignn.data.graph import MASKS, check_graph, node_ids
+from qpignn.data.graph import MASKS, check_graph, node_ids, pair_of_names
 from qpignn.data.matrix import from_scipy, is_sparse
 from qpignn.data.parquet_table import read_parquet
 from qpignn.errors import ReadError
@@ -106,7 +106,7 @@ def _load_graph(folder: Path) -> Data:
         out = Data(**{name: tensors[name] for name in COLUMNS if name in tensors})
         out.x, out.node_id = x, ids.to_numpy(dtype=object)
         if POS_NAMES in tensors:
-            out.pos_names = _pair_of_names(unpack_json(tensors[POS_NAMES]))
+            out.pos_names = pair_of_names(unpack_json(tensors[POS_NAMES]))
         return check_graph(out, need_target=False)
     except (ValueError, KeyError, IndexError, TypeError, OSError) as error:
         raise ReadError(f"{folder}: the stored graph is damaged: {error}") from error
@@ -150,19 +150,12 @@ def load_table(folder: Path, rows: int) -> pd.DataFrame | None:
         raise ReadError(f"{folder}: the stored table is damaged: {error}") from error
 
 
-def _pair_of_names(names: object) -> list[str]:
-    """Return the names of two coordinates, or raise TypeError."""
-    if not (isinstance(names, list) and [type(name) for name in names] == [str, str]):
-        raise TypeError("pos_names: expected two names")
-    return names
-
-
 def _sparse(tensors: dict[str, Tensor]) -> Tensor:
     """Return sparse features, or raise KeyError, TypeError or ValueError."""
-    parts = tuple(tensors[f"x.{part}"] for part in ("values", "columns", "starts"))
-    if any(part.dtype != torch.int64 for part in parts[1:]):
-        raise TypeError(f"expected whole numbers, got {parts[1].dtype} and {parts[2].dtype}")
-    shape = tuple(tensors["x.shape"].tolist())
-    matrix = sp.csr_matrix(tuple(part.numpy() for part in parts), shape=shape)
+    values, columns, starts = (tensors[f"x.{part}"] for part in ("values", "columns", "starts"))
+    if not columns.dtype == starts.dtype == torch.int64:
+        raise TypeError(f"expected whole numbers, got {columns.dtype} and {starts.dtype}")
+    parts = values.numpy(), columns.numpy(), starts.numpy()
+    matrix = sp.csr_matrix(parts, shape=tuple(tensors["x.shape"].tolist()))
     matrix.check_format()
-    return from_scipy(matrix, tensors["x.values"].dtype)
+    return from_scipy(matrix, values.dtype)

@@ -40,8 +40,7 @@ def degrees(data: Data) -> Integers:
     Args:
         data: a checked graph.
     """
-    counts: Integers = np.bincount(data.edge_index[1].numpy(), minlength=data.x.shape[0])
-    return counts
+    return np.bincount(data.edge_index[1].numpy(), minlength=data.x.shape[0])
 
 
 def components(data: Data) -> Integers:
@@ -70,8 +69,7 @@ def communities(data: Data) -> Integers:
 
     least = 1e-2 if links.nnz > MANY_LINKS else 1e-3
     method = Louvain(random_state=0, tol_optimization=least, tol_aggregation=least)
-    label: Integers = method.fit_predict(links.maximum(links.T)).astype(np.int64)
-    return label
+    return np.asarray(method.fit_predict(links.maximum(links.T)), dtype=np.int64)
 
 
 def distances(data: Data, start: npt.NDArray[np.bool_]) -> Integers:

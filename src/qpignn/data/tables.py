@@ -176,13 +176,12 @@ def check_columns(nodes: str | Path, edges: str | Path | None, roles: ColumnRole
     table, _ = open_nodes(nodes, roles.id, sheet=roles.node_sheet, **form)
     named = [roles.target, roles.node_weight, roles.split, *roles.ignore, *roles.categorical]
     named += [*(roles.features or ()), *(roles.coordinates or ())]
-    require_columns("node", _header(table), [name for name in named if name is not None])
-    if edges is None:
-        return
-    links = open_edges(edges, roles.edge_ends, sheet=roles.edge_sheet, **form)
-    named = [*(roles.edge_ends or ()), roles.edge_weight]
-    require_columns("edge", _header(links), [name for name in named if name is not None])
+    _check_named("node", table, named)
+    if edges is not None:
+        table = open_edges(edges, roles.edge_ends, sheet=roles.edge_sheet, **form)
+        _check_named("edge", table, [*(roles.edge_ends or ()), roles.edge_weight])
 
 
-def _header(table: Table) -> pd.DataFrame:
-    return pd.DataFrame(columns=table.columns)
+def _check_named(kind: str, table: Table, named: Sequence[str | None]) -> None:
+    header = pd.DataFrame(columns=table.columns)
+    require_columns(kind, header, [name for name in named if name is not None])

@@ -97,7 +97,16 @@ class TextTable:
             ) as reader:
                 first = pd.read_csv(buffered(reader), nrows=1, header=None, dtype=str, **form)
             columns = [str(name).strip() for name in first.iloc[0]]
-            _check_names(columns)
+            if again := sorted(name for name, count in Counter(columns).items() if count > 1):
+                raise ReadError(
+                    f"expected each column name once, got repeated: {quoted(again)}; rename them"
+                )
+            if "" in columns:
+                raise ReadError(
+                    f"expected a name for every column, got none for column "
+                    f"{columns.index('') + 1}; was the file written with its row index? Leave it "
+                    f"out (pandas: index=False)"
+                )
         form |= {
             "header": 0,
             "names": columns,
@@ -273,16 +282,11 @@ def _next_piece(reader: Any, rows: int) -> pd.DataFrame | None:
 
 def _kind(column: pd.Series[Any]) -> str:
     """Return the type of a piece of a column."""
-    types = pd.api.types
     if bool(column.isna().all()):
         return "blank"
-    if types.is_bool_dtype(column):
-        return "bool"
-    if types.is_float_dtype(column):
-        return "float"
-    if types.is_signed_integer_dtype(column):
-        return "int"
-    return TRUTHS if types.infer_dtype(column, skipna=True) == "boolean" else "text"
+    kind = {"b": "bool", "f": "float", "i": "int"}.get(column.dtype.kind, "text")
+    truths = kind == "text" and pd.api.types.infer_dtype(column, skipna=True) == "boolean"
+    return TRUTHS if truths else kind
 
 
 def _common(kinds: set[str]) -> str:
@@ -308,16 +312,3 @@ def _ungrouped(column: pd.Series[Any], grouped: re.Pattern[str], thousands: str)
         return column
     plain = text.str.replace(thousands, "", regex=False).str.replace(",", ".", regex=False)
     return plain.astype("float64").reindex(column.index)
-
-
-def _check_names(columns: list[str]) -> None:
-    again = sorted(name for name, count in Counter(columns).items() if count > 1)
-    if again:
-        raise ReadError(
-            f"expected each column name once, got repeated: {quoted(again)}; rename them"
-        )
-    if "" in columns:
-        raise ReadError(
-            f"expected a name for every column, got none for column {columns.index('') + 1}; was "
-            f"the file written with its row index? Leave it out (pandas: index=False)"
-        )

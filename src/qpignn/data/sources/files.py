@@ -207,8 +207,7 @@ def _download(file: SourceFile, url: str) -> Path:
     try:
         pooch = import_optional("pooch", "a download")
         pooch.HTTPDownloader(progressbar=True, timeout=30)(url, str(temporary), None)
-        problem = file.problem(temporary, fresh=True)
-        if problem is not None:
+        if (problem := file.problem(temporary, fresh=True)) is not None:
             raise ValueError(f"the download is damaged or not the original file: {problem}")
         os.replace(temporary, target)
     finally:

@@ -107,10 +107,10 @@ def load_wikipedia(name: str) -> Data:
 
 
 def _load(
-    files: dict[str, SourceFile], target: list[str], ends: list[str], words: int | None = None
+    files: dict[str, SourceFile], target: list[str], ends: list[str], columns: int | None = None
 ) -> Data:
     """Return a graph with float64 targets, given its columns of ids and targets, and of ends."""
-    x = _vocabulary(fetch(files["features.json"]), words)
+    x = _vocabulary(fetch(files["features.json"]), columns)
     targets = pd.read_csv(fetch(files["target.csv"]), usecols=target).set_index(target[0])
     y = targets[target[1]].reindex(range(x.shape[0])).to_numpy(dtype=np.float64)
     edges = pd.read_csv(fetch(files["edges.csv"]), usecols=ends)[ends].to_numpy().T.copy()

@@ -106,8 +106,7 @@ def read_network(name: str) -> tuple[Data, nx.DiGraph]:
     roads.add_nodes_from(range(city.first, city.last + 1))
     roads.add_edges_from(net)
     links: list[Link] = list(roads.edges)  # ONE order for features, targets and joins
-    missing = [link for link in links if link not in flow]
-    if missing:
+    if missing := [link for link in links if link not in flow]:
         raise ReadError(f"{name}: expected a flow for every link, got none for {missing[:5]}")
     x = _standardised(np.array([[net[link][i] for i in FEATURES.values()] for link in links]))
     y = _standardised(np.array([flow[link][:1] for link in links]))
