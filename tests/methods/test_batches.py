@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from qpignn import QpiGNN, load_dataset, make_method, make_view, open_graph, split_nodes
 from qpignn.data.mapped import write_graph
 from qpignn.errors import SettingError
-from qpignn.methods import batches
+from qpignn.methods import training_set
 from qpignn.methods.catalog import ALL
 from qpignn.metrics import picp
 from qpignn.runtime import distributed
@@ -21,7 +21,7 @@ from qpignn.runtime import distributed
 def test_batch_positions_hold_every_unit_once_in_equal_batches(
     nodes: int, size: int, seed: int, epoch: int
 ) -> None:
-    parts = [*batches.batch_positions(nodes, size, seed, epoch)]
+    parts = [*training_set.batch_positions(nodes, size, seed, epoch)]
     assert sorted(torch.cat(parts).tolist()) == [*range(nodes)]
     assert max(map(len, parts)) <= size
     assert max(map(len, parts)) - min(map(len, parts)) <= 1
@@ -29,13 +29,13 @@ def test_batch_positions_hold_every_unit_once_in_equal_batches(
 
 @pytest.mark.parametrize("several", [2, 3])
 def test_ranks_divide_the_batches_of_one(several: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    alone = [{*part.tolist()} for part in batches.batch_positions(100, 40, seed=1, epoch=2)]
+    alone = [{*part.tolist()} for part in training_set.batch_positions(100, 40, seed=1, epoch=2)]
     monkeypatch.setattr(distributed, "world_size", lambda: several)
     shares = []
     for rank in range(several):
         monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
         shares.append(
-            [{*part.tolist()} for part in batches.batch_positions(100, 40, seed=1, epoch=2)]
+            [{*part.tolist()} for part in training_set.batch_positions(100, 40, seed=1, epoch=2)]
         )
     for whole, parts in zip(alone, zip(*shares, strict=True), strict=True):
         assert set.union(*parts) == whole
@@ -46,11 +46,11 @@ def test_batches_are_chosen_where_all_at_once_would_not_fit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     sizes = {"nodes": 10**6, "given": 10**6, "hidden": 32, "members": 1}  # a step of 1.3 GB
-    monkeypatch.setattr(batches, "free_memory", lambda: 10 * 10**9)
-    assert batches.chosen_size(None, **sizes) is None
-    assert batches.chosen_size(100, **sizes) == 100
-    monkeypatch.setattr(batches, "free_memory", lambda: 10**9)
-    assert batches.chosen_size(None, **sizes) == batches.USUAL
+    monkeypatch.setattr(training_set, "free_memory", lambda: 10 * 10**9)
+    assert training_set.chosen_size(None, **sizes) is None
+    assert training_set.chosen_size(100, **sizes) == 100
+    monkeypatch.setattr(training_set, "free_memory", lambda: 10**9)
+    assert training_set.chosen_size(None, **sizes) == training_set.USUAL
 
 
 def test_tiny_batches_are_refused() -> None:

@@ -163,7 +163,7 @@ def test_minibatches_of_other_encoders_are_refused(encoder: Any) -> None:
 def test_encoder_without_sampling_runs_on_the_whole_graph_when_memory_is_short(
     graph: Data, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("qpignn.methods.batches.free_memory", lambda: 0)
+    monkeypatch.setattr("qpignn.methods.training_set.free_memory", lambda: 0)
     fitted = make("sqr", encoder="gat").fit(graph)
     assert np.isfinite(fitted.predict_interval(graph).width).all()
 

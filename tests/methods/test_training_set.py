@@ -46,13 +46,6 @@ def test_assign_folds_any_number_of_members_each_holds_out_another_fifth(members
     assert torch.equal(held_out, assign_folds(100, 10, seed=0)[:members])
 
 
-def test_assign_folds_groups_are_held_out_together() -> None:
-    groups = torch.arange(60) // 2 % 30
-    held_out = assign_folds(60, 5, seed=0, groups=groups)
-    assert (held_out.sum(dim=0) == 1).all()
-    assert torch.equal(held_out[:, ::2], held_out[:, 1::2])
-
-
 def test_trained_leaves_out_units_that_all_members_hold_out() -> None:
     part = training_set([[0, 0, 0, 1, 1]]).trained()
     assert part.y.tolist() == [0, 1, 2]

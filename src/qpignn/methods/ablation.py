@@ -1,14 +1,12 @@
 """QpiGNN with a part taken out or exchanged: what each part is worth."""
 
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from qpignn.errors import check_choice, check_non_negative
-from qpignn.io.tensors import check_scalar
-from qpignn.methods.fitted import Fitted
 from qpignn.methods.net import NetMethod
 from qpignn.methods.scaled_data import Scalers
 from qpignn.nn.heads import POSITIVE, IntervalHead, LinearHead, Positive
@@ -37,6 +35,8 @@ class Ablation(NetMethod):
     Attributes:
         margin_: the half-width of the ``fixed`` head, in the nets' units.
     """
+
+    saved_numbers: ClassVar[tuple[str, ...]] = ("margin",)
 
     head: HeadKind = "dual"
     margin: float = 0.05
@@ -117,10 +117,3 @@ class Ablation(NetMethod):
         else:
             costs = (y - (lower + upper) / 2) ** 2
         return mean_over_all(costs, weight).sum()
-
-    def _state(self) -> dict[str, Tensor]:
-        return {**super()._state(), "margin": self.margin_}
-
-    def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
-        super()._restore(state, fitted)
-        self.margin_ = check_scalar(state["margin"])

@@ -52,6 +52,8 @@ if TYPE_CHECKING:
 
 CURVE = tuple(tenth / 10 for tenth in range(1, 10))
 """Levels of a calibration curve, for methods that predict at any level."""
+BROKEN = (TypeError, ValueError, KeyError, AttributeError, RuntimeError, OverflowError, QpignnError)
+"""What reading a damaged description or damaged weights may raise."""
 
 
 @dataclass(frozen=True)
@@ -203,11 +205,8 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             data = find_task(self.task).check(data, need_target=False)
             fitted.check(data)
             level = choose_level(self.levels_, confidence_level, any_level=self.any_level)
-            others = self.curve_levels_ if curve else []
-            return [
-                self._intervals_at(data, one)
-                for one in (level, *(other for other in others if other != level))
-            ]
+            levels = dict.fromkeys([level, *(self.curve_levels_ if curve else ())])  # each once
+            return [self._intervals_at(data, one) for one in levels]
 
     def _intervals_at(self, data: Data, level: float) -> Intervals:
         """Return the intervals of a checked graph at a level."""
@@ -215,16 +214,8 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         if self.any_level:
             method.confidence_level = level
         bounds = method._predict(data, level)
-        return Intervals(
-            bounds.prediction,
-            bounds.lower,
-            bounds.upper,
-            level,
-            task.ids(data),
-            epistemic=bounds.epistemic,
-            side=bounds.side,
-            id_name=data.get("id_name", "id"),
-        )
+        named = {"node_id": task.ids(data), "id_name": data.get("id_name", "id")}
+        return Intervals(**vars(bounds), confidence_level=level, **named)
 
     def diagnose(
         self,
@@ -295,10 +286,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
                 method._restore(state, fitted)
                 method.fitted_ = fitted
                 check_tensors(state, as_fitted(method)._state())
-        except (
-            *(TypeError, ValueError, KeyError, AttributeError),
-            *(RuntimeError, OverflowError, QpignnError),
-        ) as error:
+        except BROKEN as error:
             message = f"{folder}: the description does not fit the weights or this version: {error}"
             raise ModelFileError(message) from error
         warn_if_interrupted(method)

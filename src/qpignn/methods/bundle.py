@@ -220,7 +220,7 @@ def _load_fit(folder: Path) -> Fit:
             f"{folder}: expected a folder written by one 'qpignn fit', got one with missing, "
             f"damaged or mixed files; fit again"
         )
-    data = _load_graph(folder, origin_of_fit)
+    data = _load_graph(folder, origin_of_fit.graph)
     data.feature_names, data.coding = model.fitted_.names, model.coding_
     roles = origin_of_fit.roles
     if roles is not None and roles.id is not None:
@@ -228,29 +228,23 @@ def _load_fit(folder: Path) -> Fit:
     return Fit(model, data, load_table(folder / GRAPH, data.x.shape[0]), origin_of_fit)
 
 
-def _load_graph(folder: Path, origin: Origin) -> Data:
-    if origin.graph is None:
+def _load_graph(folder: Path, graph: MappedAt | None) -> Data:
+    """Open the graph of a fit: its copy, or where it lies, with the fit's own masks."""
+    if graph is None:
         return load_graph(folder / GRAPH)
-    return _open_mapped(folder, origin.graph)
-
-
-def _open_mapped(folder: Path, graph: MappedAt) -> Data:
-    """Open the graph of a fit where it lies, with the fit's own masks."""
     there = Path(graph.folder)
     try:
-        same = graph_digest(there) == graph.digest
-        got = "another graph"
+        got = None if graph_digest(there) == graph.digest else "another graph"
     except ReadError as error:
-        same, got = False, f"none that opens ({error})"
-    if not same:
+        got = f"none that opens ({error})"
+    if got is not None:
         raise ModelFileError(
             f"{folder}: expected the graph of the fit in {there}, got {got}; put it back there, or "
             f"fit again with --graph"
         )
     data = open_graph(there)
     try:
-        masks = read_tensors(folder / MASKS_FILE)
-        for name, mask in masks.items():
+        for name, mask in read_tensors(folder / MASKS_FILE).items():
             if name not in MASKS or (mask.shape, mask.dtype) != (data.x.shape[:1], torch.bool):
                 raise ValueError(f"a tensor {name!r}, {tuple(mask.shape)} of {mask.dtype}")
             data[name] = mask
@@ -323,23 +317,18 @@ def with_new_labels(fit: Fit, nodes: Path) -> Data:
         )
     values = target_values(table[roles.target], ids)
     data = copy.copy(fit.data)
-    data.y = fit.data.y.clone() if fit.data.get("y") is not None else _unknown(fit.data)
-    given = given_nodes(fit.data)
-    new = torch.from_numpy(positions)[~values.isnan()]
-    new = new[~given[new]]
+    y, given = fit.data.get("y"), given_nodes(fit.data)
+    unknown = torch.full(given.shape, torch.nan, dtype=torch.float64)
+    data.y = unknown if y is None else y.clone()
+    places = torch.from_numpy(positions)
+    unseen = ~values.isnan() & ~given[places]
+    new = places[unseen]
     if not len(new):
         raise SplitError(f"{nodes}: expected targets that the fit was not given, got none")
-    targets = torch.full_like(data.y, torch.nan)
-    targets[torch.from_numpy(positions)] = values.to(data.y.dtype)
-    data.y[new] = targets[new]
-    data.train_mask = given
-    data.val_mask = None
+    data.y[new] = values[unseen].to(data.y.dtype)
+    data.train_mask, data.val_mask = given, None
     data.test_mask = torch.zeros_like(given).index_fill(0, new, True)
     return data
-
-
-def _unknown(data: Data) -> torch.Tensor:
-    return torch.full((data.x.shape[0],), torch.nan, dtype=torch.float64)
 
 
 def _roles(fit: Fit) -> ColumnRoles:

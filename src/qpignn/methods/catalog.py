@@ -14,14 +14,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any
 
-from qpignn.errors import (
-    ModelFileError,
-    SettingError,
-    UnknownNameError,
-    brief,
-    check_choice,
-    check_setting_names,
-)
+from qpignn.errors import ModelFileError, SettingError, brief, check_choice, check_setting_names
 from qpignn.io.files import check_path
 from qpignn.io.locks import read_consistent
 from qpignn.methods.ablation import Ablation
@@ -105,16 +98,15 @@ def make_method(name: str, protocol: str | None = None, **settings: Any) -> Inte
     return method
 
 
-def _made(name: str, settings: dict[str, Any]) -> IntervalMethod:
+def _made(name: Any, settings: dict[str, Any]) -> IntervalMethod:
     if not isinstance(name, str):
-        raise UnknownNameError("method", name, METHODS)
+        check_method_name(name)
     if name in NAMED:
         inner, fixed = NAMED[name]
         return _made(inner, {**fixed, **settings})
     if name.startswith(CONFORMAL):
-        own = settings_of(Conformal)
-        outer = {key: value for key, value in settings.items() if key in own}
-        rest = {key: value for key, value in settings.items() if key not in own}
+        rest = {**settings}
+        outer = {key: rest.pop(key) for key in settings_of(Conformal) if key in rest}
         return Conformal(_made(name.removeprefix(CONFORMAL), rest), **outer)
     if name.startswith(ENSEMBLE):
         return _made(name.removeprefix(ENSEMBLE), {"members": MEMBERS, **settings})

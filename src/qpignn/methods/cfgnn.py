@@ -95,15 +95,14 @@ class CorrectedGNN(QuantileGNN):
             kept[order[:count]] = False
         calibrated_on = super()._fit(replace(inputs, given=kept))
         self.second_ = self._new_second().eval()  # corrects nothing
-        planned = self.epochs + self.correction_epochs
-        if count < ENOUGH:
-            return calibrated_on
-        if self.history_.interrupted:
-            self.history_.interrupt(len(self.history_), planned)
-            return calibrated_on
-        self._correct(inputs, order[:count])
-        if self.second_history_.interrupted:
-            self.history_.interrupt(len(self.history_) + len(self.second_history_), planned)
+        if count >= ENOUGH:
+            trained, interrupted = len(self.history_), self.history_.interrupted
+            if not interrupted:
+                self._correct(inputs, order[:count])
+                trained += len(self.second_history_)
+                interrupted = self.second_history_.interrupted
+            if interrupted:
+                self.history_.interrupt(trained, self.epochs + self.correction_epochs)
         return calibrated_on
 
     def _correct(self, inputs: FitInputs, units: Tensor) -> None:
@@ -115,7 +114,7 @@ class CorrectedGNN(QuantileGNN):
             bounds = torch.stack(self.compute_bounds(outputs)).mean(dim=2)[..., units]
         graph = self._second_graph(data, outputs, units)
         correction = _Correction(graph, bounds, y, self.trained_levels())
-        chosen = {"correction_lr": self.correction_lr, "consistency": self.consistency}
+        self.chosen_ = {name: getattr(self, name) for name in SEARCHED}
         if self.trials:
             third = len(units) // 3
             scored, trained = torch.arange(third), torch.arange(third, len(units))
@@ -128,9 +127,8 @@ class CorrectedGNN(QuantileGNN):
                     size, _ = correction.size(net(graph), trained, scored)
                 return float(size)
 
-            chosen = minimise(score, SEARCHED, trials=self.trials, seed=self.seed)
-        self.chosen_ = chosen
-        self.second_, self.second_history_ = self._train_second(correction, 0, **chosen)
+            self.chosen_ = minimise(score, SEARCHED, trials=self.trials, seed=self.seed)
+        self.second_, self.second_history_ = self._train_second(correction, 0, **self.chosen_)
 
     def _train_second(
         self, correction: "_Correction", first: int, *, correction_lr: float, consistency: float

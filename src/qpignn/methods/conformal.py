@@ -246,21 +246,16 @@ class Conformal(IntervalMethod):
     def _predict(self, data: "Data", level: float) -> Bounds:
         labels, _ = node_groups(data, self.groups, state=self.group_state_)
         difficulty, calibrator = self._difficulty(data), SplitConformal(self.score)
-        columns = []
+        lows, highs = [], []
         for inner in (fitted for fitted in self.levels_ if fitted <= level):
             intervals = self.method_._intervals_at(data, inner)
-            widenings = self.widenings_[inner]
-            columns.append(calibrator.bounds(intervals, widenings, labels, difficulty))
-        lower = np.minimum.reduce([low for low, _ in columns])
-        upper = np.maximum.reduce([high for _, high in columns])
-        prediction = np.clip(intervals.prediction, lower, upper)
-        cut = self.method_.limits_.cut
-        return Bounds(
-            cut(torch.from_numpy(prediction)),
-            cut(torch.from_numpy(lower)),
-            cut(torch.from_numpy(upper)),
-            side=intervals.side,
-        )
+            low, high = calibrator.bounds(intervals, self.widenings_[inner], labels, difficulty)
+            lows.append(low)
+            highs.append(high)
+        lower, upper = np.minimum.reduce(lows), np.maximum.reduce(highs)
+        columns = (np.clip(intervals.prediction, lower, upper), lower, upper)
+        value, start, end = (self.method_.limits_.cut(torch.from_numpy(one)) for one in columns)
+        return Bounds(value, start, end, side=intervals.side)
 
     def _state(self) -> dict[str, Tensor]:
         content = {"groups": self.group_state_, "widenings": list(self.widenings_.items())}
@@ -292,8 +287,6 @@ class Conformal(IntervalMethod):
             and all(isinstance(number, float) for one in widenings for number in one.values())
             and isinstance(edges, list)
             and all(isinstance(edge, float) for edge in edges)
-            and isinstance(self.groups, str | None)
-            and isinstance(self.neighbourhood, bool)
         )
         if not right:
             raise ValueError("groups or widenings have invalid types")

@@ -132,17 +132,15 @@ class Fitted:
             raise GraphError(
                 f"expected {self.columns} feature columns as in the fit, got {data.x.shape[1]}"
             )
-        if self.weighted is not None and data.edge_index.shape[1]:
-            weighted = is_weighted(data)
-            if weighted != self.weighted:
-                having = {True: "with different weights", False: "that all count alike"}
-                warnings.warn(
-                    f"edge_weight: expected edges {having[self.weighted]}, as in the fit, got "
-                    f"edges {having[weighted]}: intervals may cover less; give edge_weight as in "
-                    f"the fit",
-                    QpignnWarning,
-                    stacklevel=4,
-                )
+        weighted = is_weighted(data)
+        if self.weighted is not None and data.edge_index.shape[1] and weighted != self.weighted:
+            having = {True: "with different weights", False: "that all count alike"}
+            warnings.warn(
+                f"edge_weight: expected edges {having[self.weighted]}, as in the fit, got edges "
+                f"{having[weighted]}: intervals may cover less; give edge_weight as in the fit",
+                QpignnWarning,
+                stacklevel=4,
+            )
 
 
 def is_weighted(data: Data) -> bool:

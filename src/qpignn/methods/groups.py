@@ -55,8 +55,7 @@ def node_groups(
             shares = np.linspace(0, 1, DEGREE_BINS + 1)[1:-1]
             # of all nodes: limits fitted on scored nodes would make these unlike a new one
             state = sorted({float(edge) for edge in np.quantile(degree, shares)})
-        low = [0.0, *state]
-        names = np.array([f"degree from {edge:g}" for edge in low])
+        names = np.array([f"degree from {edge:g}" for edge in (0.0, *state)])
         return names[np.searchsorted(state, degree, side="right")], state
     if kind == "community":
         digest = hashlib.sha256(data.edge_index.numpy().tobytes()).hexdigest()

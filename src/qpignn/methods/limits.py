@@ -52,13 +52,12 @@ class Limits:
         low_found = isinstance(y_min, str) and bool(y.min() >= 0)
         high_found = isinstance(y_max, str) and bool(y.max() <= 0)
         low, high = settings_range(y_min, y_max)
-        limits = cls(0.0 if low_found else low, 0.0 if high_found else high, low_found, high_found)
         if bool(((y < low) | (y > high)).any()):  # in the targets' own precision
             raise SettingError(
                 f"y_min, y_max: expected the given targets between {low:g} and {high:g}, got some "
                 f"from {y.min():g} to {y.max():g}"
             )
-        return limits
+        return cls(0.0 if low_found else low, 0.0 if high_found else high, low_found, high_found)
 
     @classmethod
     def from_state(cls, state: Tensor, y_min: Any, y_max: Any) -> Self:
@@ -87,10 +86,8 @@ class Limits:
 
     def as_settings(self) -> tuple[float | None, float | None]:
         """Return the lower and the upper limit, None where there is none."""
-        return (
-            None if math.isinf(self.low) else self.low,
-            None if math.isinf(self.high) else self.high,
-        )
+        low, high = (None if math.isinf(limit) else limit for limit in (self.low, self.high))
+        return low, high
 
     def cut(self, values: Tensor) -> Tensor:
         """Return bounds or predictions, those beyond a limit moved to it.

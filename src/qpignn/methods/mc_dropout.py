@@ -1,16 +1,15 @@
 """MC dropout: the spread of many passes with random dropout, plus the remaining noise."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 
 from qpignn.encoders.inputs import GraphInputs
 from qpignn.errors import SettingError, check_bool, check_integer
-from qpignn.io.tensors import check_scalar
-from qpignn.methods.fitted import Fitted
 from qpignn.methods.net import keep_fit
-from qpignn.methods.net_training import fit_nets, member_count, prepare_training, run_net
+from qpignn.methods.net_training import fit_nets, member_count, prepare_training
 from qpignn.methods.normal import NormalMethod
 from qpignn.methods.training_set import TrainingSet
 from qpignn.nn.heads import LinearHead
@@ -40,6 +39,8 @@ class MCDropout(NormalMethod):
         noise_: variance of the noise, in the nets' units.
     """
 
+    saved_numbers: ClassVar[tuple[str, ...]] = ("noise",)
+
     passes: int = 100
     include_noise: bool = True
     dropout: float = 0.2
@@ -68,7 +69,7 @@ class MCDropout(NormalMethod):
 
     def held_out_score(self, net: IntervalNet, training_set: TrainingSet) -> float:
         """Return the mean squared error: a point prediction is what is trained."""
-        outputs = training_set.of_given(run_net(self, net, training_set.graph))
+        outputs = training_set.of_given(super()._run(net, training_set.graph))
         return _squared_error(outputs[0], training_set)
 
     def _fit(self, inputs: FitInputs) -> int | None:
@@ -88,13 +89,6 @@ class MCDropout(NormalMethod):
         with torch.no_grad():
             passes = net.encoder.dropout_passes(graph, self.passes, generator)
             return torch.cat([*map(net.head, passes)], dim=1)
-
-    def _state(self) -> dict[str, Tensor]:
-        return {**super()._state(), "noise": self.noise_}
-
-    def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
-        super()._restore(state, fitted)
-        self.noise_ = check_scalar(state["noise"])
 
 
 def _squared_error(mean: Tensor, training_set: TrainingSet) -> float:

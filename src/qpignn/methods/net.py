@@ -32,24 +32,24 @@ from qpignn.errors import (
     check_non_negative,
 )
 from qpignn.intervals import check_levels
+from qpignn.io.tensors import check_scalar
 from qpignn.methods.base import Bounds, IntervalMethod
-from qpignn.methods.batches import check_batch_size
 from qpignn.methods.fitted import Fitted
 from qpignn.methods.limits import AUTO, Limit, Limits, check_limits, settings_range
 from qpignn.methods.net_training import (
     FittedNets,
     fit_nets,
-    interval_score,
     member_count,
     part_of,
     prepare_training,
     restored_net,
-    run_net,
+    threads_and_precision,
     training_settings,
 )
 from qpignn.methods.scaled_data import DTYPES, SCALINGS, Dtype, Scalers, Scaling
-from qpignn.methods.training_set import TrainingSet
-from qpignn.nn.interval_net import IntervalNet
+from qpignn.methods.training_set import LEAST, TrainingSet
+from qpignn.nn.interval_net import IntervalNet, each, run_apart
+from qpignn.objectives.joint import mean_over_all, violation, width
 from qpignn.runtime.device import PRECISIONS, Precision, find_device
 from qpignn.runtime.randomness import torch_rng
 from qpignn.tasks.base import FitInputs
@@ -146,9 +146,12 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         y_scaler_: of the target.
         y_min_: the lower limit of bounds and predictions; None where there is none.
         y_max_: the upper limit.
+        saved_numbers: attributes that hold one number as a tensor each and belong to the model's
+            file, without their underscore.
     """
 
     settings_before: ClassVar[Mapping[str, Any]] = {"y_min": None, "y_max": None}
+    saved_numbers: ClassVar[tuple[str, ...]] = ()
 
     confidence_level: float | list[float] = field(default=0.9, kw_only=False)
     members: int | None = 1
@@ -252,12 +255,10 @@ class NetMethod(DeprecatedStart, IntervalMethod):
             fitted = [inner for inner in self.scalings_ if inner <= level]
             members = {inner: self.member_outputs(outputs, inner) for inner in fitted}
             side = "both" if calibrator is None else calibrator.side
-            combined = nested_bounds(members, self.scalings_, side=side)
-            value, lower, upper = map(torch.from_numpy, combined[:3])
-            share = (
-                None if combined.disagreement is None else torch.from_numpy(combined.disagreement)
-            )
-            return Bounds(value, lower, upper, share, side)
+            *combined, share = nested_bounds(members, self.scalings_, side=side)
+            epistemic = None if share is None else torch.from_numpy(share)
+            value, lower, upper = map(torch.from_numpy, combined)
+            return Bounds(value, lower, upper, epistemic, side)
         value = self.compute_value(outputs).mean(dim=0)
         lower = upper = value
         bounds = zip(*self.compute_bounds(outputs), self.trained_levels(), strict=True)
@@ -290,13 +291,23 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         return None
 
     def held_out_score(self, net: IntervalNet, training_set: TrainingSet) -> float:
-        """Return the score of held-out units that training minimises; default Winkler's.
+        """Return the score of held-out units that training minimises.
+
+        By default the members' Winkler score on the units each holds out, times α/2, over all
+        levels.
 
         Args:
             net: as it stands.
             training_set: with units that are held out.
         """
-        return interval_score(self, net, training_set)
+        watching = training_set.held_out.any(dim=1)
+        y = training_set.y.expand(training_set.held_out.shape)[watching]
+        outputs = training_set.of_given(self._run(net, training_set.graph))
+        lower, upper = (bound[:, watching] for bound in self.compute_bounds(outputs))
+        alpha = 1 - torch.tensor(self.trained_levels(), dtype=y.dtype)[:, None, None]
+        price = violation(lower, upper, y.expand_as(lower)) + alpha / 2 * width(lower, upper)
+        weight = (training_set.weight * training_set.held_out)[watching]
+        return float(mean_over_all(price, weight).mean())
 
     def trained_levels(self) -> list[float]:
         """Return the levels the net has bounds for, rising."""
@@ -326,7 +337,9 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         )
         check_choice("precision", self.precision, PRECISIONS)
         find_device(self.device)
-        check_batch_size(self.batch_size)
+        size = self.batch_size
+        if size is not None and check_integer("batch_size", size) < LEAST:
+            raise SettingError(f"batch_size: expected a whole number from {LEAST} up, got {size}")
         check_integer("fan_out", self.fan_out)
         check_integer("hidden", self.hidden)
         check_integer("layers", self.layers)
@@ -349,7 +362,11 @@ class NetMethod(DeprecatedStart, IntervalMethod):
 
     def _run(self, net: IntervalNet, graph: GraphInputs) -> Any:
         """Return the outputs that bounds are made of, on the CPU."""
-        return run_net(self, net, graph)
+        graph = graph.to(next(net.parameters()).device)
+        apart = not net.training and run_apart(graph, member_count(self), self.hidden)
+        with threads_and_precision(self, graph.nodes):
+            outputs = net.by_members(graph) if apart else net(graph)
+        return each(outputs, Tensor.cpu)
 
     def _new_net(self, columns: int, edge_columns: int = 0) -> IntervalNet:
         generator, members = torch_rng(self.seed, "weights"), member_count(self)
@@ -392,6 +409,7 @@ class NetMethod(DeprecatedStart, IntervalMethod):
     def _state(self) -> dict[str, Tensor]:
         state = {f"net.{name}": tensor for name, tensor in self.net_.state_dict().items()}
         state |= self.scalers_.state()
+        state |= {name: getattr(self, f"{name}_") for name in self.saved_numbers}
         if AUTO in (self.y_min, self.y_max):  # else the settings say it all
             state["limits"] = self.limits_.state()
         if self.scalings_:
@@ -414,6 +432,8 @@ class NetMethod(DeprecatedStart, IntervalMethod):
             raise ValueError("stretches: expected one for every level of the fit, got others")
         net = restored_net(lambda: self._new_net(fitted.columns, fitted.edge_columns), weights)
         keep(self, net, Scalers(x_scaler, y_scaler, limits), scalings)
+        for name in self.saved_numbers:
+            setattr(self, f"{name}_", check_scalar(state[name]))
 
 
 def keep(

@@ -17,16 +17,20 @@ from qpignn.calibration.conformal import enough_for
 from qpignn.calibration.width_scaling import UNBOUNDED, Floats, WidthScaling
 from qpignn.data.matrix import best_layout
 from qpignn.encoders.catalog import encoder_class
-from qpignn.encoders.inputs import GraphInputs
 from qpignn.errors import QpignnWarning, SettingError, plural
 from qpignn.intervals import check_levels
 from qpignn.io.tensors import check_tensors
-from qpignn.methods.batches import batch_positions, chosen_size
 from qpignn.methods.limits import Limits
 from qpignn.methods.scaled_data import DTYPES, Scalers
-from qpignn.methods.training_set import Batch, TrainingSet, hold_out
-from qpignn.nn.interval_net import IntervalNet, each, run_apart
-from qpignn.objectives.joint import covered, mean_over_all, violation, width
+from qpignn.methods.training_set import (
+    Batch,
+    TrainingSet,
+    batch_positions,
+    chosen_size,
+    hold_out,
+)
+from qpignn.nn.interval_net import IntervalNet
+from qpignn.objectives.joint import covered, mean_over_all, width
 from qpignn.runtime import distributed
 from qpignn.runtime.device import find_device, limit_threads, matmul_precision
 from qpignn.runtime.randomness import torch_rng
@@ -50,7 +54,6 @@ class FittedNets:
 
     Attributes:
         scalers: of features and target.
-        training_set: what the nets were trained on.
         net: the trained members.
         history: of the training.
         scalings: of widths, by wanted level; empty for a method without a calibrator.
@@ -59,7 +62,6 @@ class FittedNets:
     """
 
     scalers: Scalers
-    training_set: TrainingSet
     net: IntervalNet
     history: History
     scalings: dict[float, WidthScaling]
@@ -107,8 +109,7 @@ def prepare_training(
     Returns:
         Scalers and training set.
     """
-    data, given, task = inputs.data, inputs.given, inputs.task
-    data = copy.copy(data)
+    data, given, task = copy.copy(inputs.data), inputs.given, inputs.task
     data.x = best_layout(data.x)
     limits = Limits.find(method.y_min, method.y_max, inputs.targets.numpy())
     scalers = Scalers.fit(data, given, method.scaling, limits, transform)
@@ -133,11 +134,9 @@ def prepare_training(
     if method.aggregation not in encoder_class(method.encoder).sampled_aggregations:
         size = None  # this encoder runs on whole graphs only
     size = recorded_choice("batch size", size)
-    if size is None:
-        graph = method._operands(data, scalers.x, units)
-        return scalers, TrainingSet(graph, y, counts, held_out)
-    graph = method._operands(data, scalers.x)
-    return scalers, TrainingSet(graph, y, counts, held_out, Batch(size, units))
+    batch = None if size is None else Batch(size, units)
+    graph = method._operands(data, scalers.x, units if batch is None else None)
+    return scalers, TrainingSet(graph, y, counts, held_out, batch)
 
 
 def fit_nets(
@@ -163,7 +162,7 @@ def fit_nets(
     net, history = train_nets(method, training_set, initial_weights)
     scalings, price = _calibrated(method, scalers, training_set, net, heavy_tailed)
     calibrated_on = int(training_set.held_out.any(dim=0).sum()) if scalings else None
-    return FittedNets(scalers, training_set, net, history, scalings, price, calibrated_on)
+    return FittedNets(scalers, net, history, scalings, price, calibrated_on)
 
 
 def train_nets(
@@ -197,10 +196,8 @@ def train_nets(
     net.to(device)
     there = training_set if training_set.batch is not None else training_set.to(device)
     trained = there.trained()
-    if trained.batch:
-        steps = batch_steps(method, net, trained)
-    else:
-        steps = once(measure(method, net, trained))
+    whole = trained.batch is None
+    steps = once(measure(method, net, trained)) if whole else batch_steps(method, net, trained)
     score = None
     if bool(training_set.held_out.any()):
         watched = replace(training_set, graph=there.graph)  # outputs are scored on the CPU
@@ -308,24 +305,6 @@ def measured(
     return StepResult(loss, shown)
 
 
-def interval_score(method: NetMethod, net: IntervalNet, training_set: TrainingSet) -> float:
-    """Return the members' Winkler score on the units each holds out, times α/2, over all levels.
-
-    Args:
-        method: whose bounds are scored.
-        net: as it stands.
-        training_set: with units that are held out.
-    """
-    watching = training_set.held_out.any(dim=1)
-    y = training_set.y.expand(training_set.held_out.shape)[watching]
-    outputs = training_set.of_given(method._run(net, training_set.graph))
-    lower, upper = (bound[:, watching] for bound in method.compute_bounds(outputs))
-    alpha = 1 - torch.tensor(method.trained_levels(), dtype=y.dtype)[:, None, None]
-    price = violation(lower, upper, y.expand_as(lower)) + alpha / 2 * width(lower, upper)
-    weight = (training_set.weight * training_set.held_out)[watching]
-    return float(mean_over_all(price, weight).mean())
-
-
 def _calibrated(
     method: NetMethod,
     scalers: Scalers,
@@ -345,9 +324,8 @@ def _calibrated(
     with torch.no_grad():
         outputs = training_set.of_given(method._run(net, training_set.graph)) if scored else None
 
-    def unit(z: Floats) -> Floats:
-        numbers: Floats = scalers.in_target_unit(torch.from_numpy(z)).numpy()
-        return numbers
+    def unit(z: Floats) -> Any:
+        return scalers.in_target_unit(torch.from_numpy(z)).numpy()
 
     scalings, total = {}, 0.0
     for level in check_levels(method.confidence_level):
@@ -367,21 +345,6 @@ def _calibrated(
         )
         total += price
     return scalings, total
-
-
-def run_net(method: NetMethod, net: IntervalNet, graph: GraphInputs) -> Any:
-    """Return the net's outputs on the CPU.
-
-    Args:
-        method: its settings decide on precision and threads.
-        net: as it stands.
-        graph: what to run on.
-    """
-    graph = graph.to(next(net.parameters()).device)
-    apart = not net.training and run_apart(graph, member_count(method), method.hidden)
-    with threads_and_precision(method, graph.nodes):
-        outputs = net.by_members(graph) if apart else net(graph)
-    return each(outputs, Tensor.cpu)
 
 
 @contextmanager
@@ -421,7 +384,5 @@ def part_of(state: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
         state: tensors by name.
         name: the prefix, without its dot.
     """
-    prefix = f"{name}."
-    return {
-        key.removeprefix(prefix): value for key, value in state.items() if key.startswith(prefix)
-    }
+    parts = ((key.partition("."), value) for key, value in state.items())
+    return {rest: value for (prefix, _, rest), value in parts if prefix == name}

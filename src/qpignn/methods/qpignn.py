@@ -2,14 +2,13 @@
 
 import copy
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import torch
 from scipy.stats import skew
-from torch import Tensor, nn
+from torch import Tensor
 
 from qpignn.calibration.cross_fit import FEW, TAILS, Calibrator, CrossFit, Tails
 from qpignn.calibration.width_scaling import AS_TRAINED, MemberOutputs, WidthScaling
@@ -18,7 +17,7 @@ from qpignn.errors import SettingError, SplitError, check_choice, check_integer,
 from qpignn.intervals import SIDES, Side, check_levels
 from qpignn.io.tensors import check_scalar
 from qpignn.methods.fitted import Fitted
-from qpignn.methods.net import SMALLEST, NetMethod, keep_fit
+from qpignn.methods.net import SMALLEST, keep_fit
 from qpignn.methods.net_training import (
     FittedNets,
     fit_nets,
@@ -26,38 +25,35 @@ from qpignn.methods.net_training import (
     prepare_training,
     train_nets,
 )
+from qpignn.methods.quantile import JointLossMethod, LambdaChoice, Outputs
 from qpignn.methods.scaled_data import DTYPES
 from qpignn.methods.training_set import TrainingSet, assign_folds
-from qpignn.nn.heads import POSITIVE, IntervalHead, Positive
-from qpignn.nn.interval_net import IntervalNet
+from qpignn.nn.heads import POSITIVE, Positive
 from qpignn.objectives.joint import (
     VIOLATIONS,
     WIDTHS,
     ViolationForm,
     WidthForm,
     covered,
-    joint_loss,
     mean_over_all,
     width,
 )
 from qpignn.runtime.plugins import load_object
 from qpignn.tasks.base import FitInputs
-from qpignn.training.fused_steps import FusedResult, joint_steps
 from qpignn.training.loop import keeps_interrupted
 from qpignn.training.search import minimise
 
-Outputs = tuple[Tensor, Tensor, Tensor]
-"""value (members, units); half-widths below and above (levels, members, units)."""
-LambdaChoice = Literal["auto", "tuned"]
 HELPING_LEVELS = (0.5, 0.8)  # trained too when self-calibrating: they stabilise the value
-HEAVY_TAIL = 1.5  # skewness from which logarithms are tried; an exponential law has 2
+# skewness of targets from 0 up from which logarithms are tried: a few are far larger than the rest;
+# an exponential law has 2
+HEAVY_TAIL = 1.5
 TRIED: tuple[Transform, ...] = ("none", "log1p")  # transforms of a heavy-tailed target that compete
 SEARCHED = {"all": (0.005, 0.5), "product": (0.005, 0.5), "violated": (0.1, 1.0)}
 """Range in which λ is searched, by the form of the violation."""
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class QpiGNN(NetMethod):
+class QpiGNN(JointLossMethod):
     """Quantile-free prediction intervals: a value ŷ and half-widths d > 0 from one net.
 
     By default it calibrates itself, and needs no λ: ten small nets are trained side by side at
@@ -172,7 +168,7 @@ class QpiGNN(NetMethod):
                     f"lambda_width: expected at most {largest:.2g}, the largest {self.dtype}, got "
                     f"{float(lam):g}; the usual range is 0 to 1"
                 )
-        if self._calibrates:
+        if self._auto_lambda:
             if (self.violation, self.width) != ("all", "l1"):
                 raise SettingError(
                     f'lambda_width: expected a number or "tuned" with violation '
@@ -187,22 +183,13 @@ class QpiGNN(NetMethod):
             if wanted:
                 raise SettingError(f'lambda_width: expected "auto" for {what}, got {lam!r}')
 
-    @property
-    def _calibrates(self) -> bool:
-        """Whether widths are scaled on held-out units."""
-        return isinstance(self.lambda_width, str) and self.lambda_width == "auto"
-
     def calibrator(self) -> Calibrator | None:
         """Return a cross-fitting calibrator, or None with a λ that is fixed or searched."""
-        return (
-            CrossFit(self.side, "free" if self.tails is None else self.tails)
-            if self._calibrates
-            else None
-        )
+        return CrossFit(self.side, self.tails or "free") if self._auto_lambda else None
 
     def free_levels(self) -> tuple[float, ...]:
         """Return the helping levels, which are trained anyway."""
-        return HELPING_LEVELS if self._calibrates and self.side == "both" else ()
+        return HELPING_LEVELS if self._auto_lambda and self.side == "both" else ()
 
     def trained_level(self, level: float) -> float:
         """Return the level of the two-sided interval one of whose bounds is the wanted one."""
@@ -211,12 +198,13 @@ class QpiGNN(NetMethod):
     def trained_levels(self) -> list[float]:
         """Return the levels the net has bounds for, helping levels among them, rising."""
         wanted = [self.trained_level(level) for level in check_levels(self.confidence_level)]
-        return sorted({*wanted, *HELPING_LEVELS}) if self._calibrates else wanted
+        return sorted({*wanted, *HELPING_LEVELS}) if self._auto_lambda else wanted
 
     def _fit(self, inputs: FitInputs) -> int | None:
         """Fit with every transform that competes, and keep the one of the lowest price."""
         y = inputs.targets.double().numpy()
-        heavy = is_heavy_tailed(y)
+        # in units of the largest: cubes of 1e200 overflow
+        heavy = bool(0 <= y.min() < y.max() and skew(y / y.max()) > HEAVY_TAIL)
         transforms = self._transforms(heavy, len(y))
         best: FittedNets | None = None
         epochs, interrupted = 0, False
@@ -255,7 +243,7 @@ class QpiGNN(NetMethod):
         """
         if self.target_transform != "auto":
             return (self.target_transform,)
-        compares = self._calibrates and self.side == "both" and self.scaling == "standard"
+        compares = self._auto_lambda and self.side == "both" and self.scaling == "standard"
         if not (compares and heavy_tailed):
             return ("none",)
         return TRIED if labels >= FEW else TRIED[-1:]
@@ -266,7 +254,7 @@ class QpiGNN(NetMethod):
         The search returns the λ whose held-out intervals are narrowest among those that cover
         enough.
         """
-        if self._calibrates:
+        if self._auto_lambda:
             return (1 - self.trained_level(check_levels(self.confidence_level)[-1])) / 2
         if self.lambda_width != "tuned":
             return float(self.lambda_width)
@@ -298,71 +286,12 @@ class QpiGNN(NetMethod):
         ranges = {"lambda_width": SEARCHED[self.violation]}
         return minimise(score, ranges, trials=self.trials, seed=self.seed)["lambda_width"]
 
-    def make_head(self, generator: torch.Generator, members: int) -> nn.Module:
-        """Return the head: a value and half-widths."""
-        tails = self.tails or ("free" if self._calibrates else "symmetric")
-        return IntervalHead(
-            self.hidden,
-            self.half_width,
-            generator=generator,
-            levels=len(self.trained_levels()),
-            symmetric=tails == "symmetric",
-            members=members,
-        )
-
-    def compute_bounds(self, outputs: Outputs) -> tuple[Tensor, Tensor]:
-        """Return value − half-width below, value + half-width above."""
-        value, below, above = outputs
-        return value - below, value + above
-
     def member_outputs(self, outputs: Outputs, level: float) -> MemberOutputs:
         """Return values and half-widths of each member at a wanted level."""
         value, below, above = (part.double().numpy() for part in outputs)
         index = self.trained_levels().index(self.trained_level(level))
         halves = (np.maximum(half[index], SMALLEST) for half in (below, above))
         return MemberOutputs(value, *halves)
-
-    def _prices(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
-        """Return the trained levels and their λ, (levels, 1) each."""
-        levels = torch.tensor(self.trained_levels(), dtype=dtype).unsqueeze(1)
-        if self._calibrates:
-            return levels, (1 - levels) / 2
-        return levels, torch.full_like(levels, self.lambda_width_)
-
-    def fused_step(
-        self, net: IntervalNet, training_set: TrainingSet, weight: Tensor | None
-    ) -> Callable[[], FusedResult] | None:
-        """Return the hand-written step of the joint loss in its usual form."""
-        if (self.violation, self.width) != ("all", "l1"):
-            return None
-        levels, prices = self._prices(training_set.y.dtype)
-        return joint_steps(
-            *(net, training_set.graph, training_set.y, weight),
-            levels=levels,
-            prices=prices,
-            anchored=self._calibrates,
-        )
-
-    def compute_loss(self, outputs: Outputs, y: Tensor, weight: Tensor | None) -> Tensor:
-        """Return the joint loss, see :mod:`qpignn.objectives.joint`."""
-        lower, upper = self.compute_bounds(outputs)
-        levels, price = (part.to(y.device) for part in self._prices(y.dtype))
-        if self._calibrates:
-            # the value itself is the interval of level 0: α = 1, no width, λ = 1/2
-            value = outputs[0].unsqueeze(0)
-            lower, upper = torch.cat([value, lower]), torch.cat([value, upper])
-            levels = nn.functional.pad(levels, (0, 0, 1, 0))
-            price = nn.functional.pad(price, (0, 0, 1, 0), value=0.5)
-        return joint_loss(
-            lower,
-            upper,
-            y.expand_as(lower),
-            confidence_level=levels,
-            lambda_width=price,
-            violation_form=self.violation,
-            width_form=self.width,
-            weight=weight,
-        )
 
     @property
     def stretches_(self) -> dict[float, WidthScaling]:
@@ -379,14 +308,3 @@ class QpiGNN(NetMethod):
     def _state(self) -> dict[str, Tensor]:
         lam = torch.tensor(self.lambda_width_, dtype=torch.float64)
         return {**super()._state(), "lambda_width": lam}
-
-
-def is_heavy_tailed(y: np.typing.NDArray[np.float64]) -> bool:
-    """Return whether targets from 0 up are skewed: a few are far larger than the rest.
-
-    Args:
-        y: (units,), the given targets.
-    """
-    if not 0 <= y.min() < y.max():
-        return False
-    return bool(skew(y / y.max()) > HEAVY_TAIL)  # in units of the largest: cubes of 1e200 overflow

@@ -122,9 +122,5 @@ class Scalers:
 
     def state(self) -> dict[str, Tensor]:
         """Return the scalers as tensors, to be saved beside a model."""
-        parts = {"x_scaler": self.x.state(), "y_scaler": self.y.state()}
-        return {
-            f"{name}.{part}": tensor
-            for name, state in parts.items()
-            for part, tensor in state.items()
-        }
+        x = {f"x_scaler.{name}": tensor for name, tensor in self.x.state().items()}
+        return x | {f"y_scaler.{name}": tensor for name, tensor in self.y.state().items()}

@@ -1,21 +1,28 @@
-"""What nets are trained on: the graph's constants, scaled targets, and which units are held out."""
+"""What nets are trained on: graph, scaled targets, held-out units, and division into steps."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from qpignn.encoders.base import Encoder
 from qpignn.encoders.inputs import GraphInputs
 from qpignn.errors import SplitError
-from qpignn.nn.interval_net import each, runs_at_once
+from qpignn.nn.interval_net import TOGETHER, each, runs_at_once
+from qpignn.runtime import distributed
+from qpignn.runtime.memory import free_memory
 from qpignn.runtime.randomness import numpy_rng
 from qpignn.tasks.base import FitInputs
 
 FOLDS = 5  # a member holds out one fifth of the given units
+LEAST = 16  # units in a batch: fewer might all be held out by one member
+USUAL = 8192  # units in a batch by default
+SHARE = 0.7  # of the free memory that a step on all units may take
 
 
 @dataclass(frozen=True)
@@ -123,20 +130,16 @@ def hold_out(inputs: FitInputs, members: int, seed: int) -> Tensor:
     given = inputs.given
     chosen = inputs.task.validation_units(inputs.data)
     if members > 1 or chosen is None or not bool((chosen & given).any()):
-        groups = inputs.task.fold_groups(inputs.data)
-        return assign_folds(
-            int(given.sum()), members, seed, None if groups is None else groups[given]
-        )
+        return assign_folds(int(given.sum()), members, seed)
     if bool((chosen & given == given).all()):
         raise SplitError(
             f"expected nodes to train on, got {int(given.sum())} given nodes that are all in "
             f"the val_mask; give train nodes too"
         )
-    held_out: Tensor = chosen[given].unsqueeze(0)
-    return held_out
+    return chosen[given].unsqueeze(0)
 
 
-def assign_folds(units: int, members: int, seed: int, groups: Tensor | None = None) -> Tensor:
+def assign_folds(units: int, members: int, seed: int) -> Tensor:
     """Return (members, units): each member holds out one fifth, and five members all units.
 
     The division into fifths is drawn anew for every five members. Fewer than five units are not
@@ -146,16 +149,50 @@ def assign_folds(units: int, members: int, seed: int, groups: Tensor | None = No
         units: number of given units.
         members: number of nets.
         seed: of the random division.
-        groups: (units,), units with the same number are held out together; default each by itself.
     """
-    count, of_unit = units, torch.arange(units)
-    if groups is not None:
-        names, of_unit = torch.unique(groups, return_inverse=True)
-        count = len(names)
-    held_out = torch.zeros(members, count, dtype=torch.bool)
-    if count >= FOLDS:
+    held_out = torch.zeros(members, units, dtype=torch.bool)
+    if units >= FOLDS:
         for member in range(members):
             division, fold = divmod(member, FOLDS)
-            order = numpy_rng(seed, f"folds {division}").permutation(count)
+            order = numpy_rng(seed, f"folds {division}").permutation(units)
             held_out[member, torch.from_numpy(order[fold::FOLDS])] = True
-    return held_out[:, of_unit]
+    return held_out
+
+
+def chosen_size(
+    wanted: int | None, *, nodes: int, given: int, hidden: int, members: int
+) -> int | None:
+    """Return the number of units in a step, or None for all at once.
+
+    By default all at once, if there is one process and what a step keeps for its gradient fits
+    into memory.
+
+    Args:
+        wanted: the setting ``batch_size``.
+        nodes: number of nodes of the graph.
+        given: number of given units.
+        hidden: number of hidden units per layer.
+        members: number of nets.
+    """
+    if wanted is not None:
+        return wanted
+    layer = 4 * hidden * nodes
+    side_by_side = members if members * layer <= TOGETHER else 1
+    step = side_by_side * 4 * hidden * (4 * nodes + 6 * given)
+    return USUAL if distributed.world_size() > 1 or step > SHARE * free_memory() else None
+
+
+def batch_positions(units: int, size: int, seed: int, epoch: int) -> Iterator[Tensor]:
+    """Yield this rank's part of every batch of an epoch: positions among the given units.
+
+    Batches are equally large, up to one unit, and the same for any number of ranks.
+
+    Args:
+        units: number of given units.
+        size: number of units in a batch, at most.
+        seed: of the random order.
+        epoch: whose batches are wanted.
+    """
+    order = numpy_rng(seed, f"batches {epoch}").permutation(units)
+    for batch in np.array_split(order, -(-units // size)):
+        yield torch.from_numpy(np.array_split(batch, distributed.world_size())[distributed.rank()])

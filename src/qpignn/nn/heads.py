@@ -25,20 +25,15 @@ class PositiveFunction(NamedTuple):
     backward: Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
-def _softplus_backward(gradient: Tensor, r: Tensor, d: Tensor) -> Tensor:
-    out: Tensor = aten.softplus_backward.default(gradient, r, 1, 20)
-    return out
-
-
-def _sigmoid_backward(gradient: Tensor, r: Tensor, d: Tensor) -> Tensor:
-    out: Tensor = aten.sigmoid_backward.default(gradient, d)
-    return out
-
-
 Positive = Literal["softplus", "sigmoid"]
 POSITIVE: dict[str, PositiveFunction] = {
-    "softplus": PositiveFunction(aten.softplus.default, _softplus_backward),
-    "sigmoid": PositiveFunction(aten.sigmoid.default, _sigmoid_backward),
+    "softplus": PositiveFunction(
+        aten.softplus.default,
+        lambda gradient, r, d: aten.softplus_backward.default(gradient, r, 1, 20),
+    ),
+    "sigmoid": PositiveFunction(
+        aten.sigmoid.default, lambda gradient, r, d: aten.sigmoid_backward.default(gradient, d)
+    ),
 }
 """Functions that make half-widths positive, each declared once with its gradient."""
 

@@ -90,30 +90,11 @@ class Task(Protocol):
             train_mask: the caller's choice; default that of the graph's own masks.
         """
 
-    def test_units(self, data: Data) -> Tensor:
-        """Return the labelled units that a method is evaluated on, as a mask.
-
-        Args:
-            data: the graph.
-        """
-
     def validation_units(self, data: Data) -> Tensor | None:
         """Return the units that the user wants to be held out of training, as a mask, or None.
 
         Args:
             data: the graph.
-        """
-
-    def fold_groups(self, data: Data) -> Tensor | None:
-        """Return a group number per unit; units of a group are held out together.
-
-        Two directions of an edge belong to one group, for example.
-
-        Args:
-            data: the graph.
-
-        Returns:
-            (units,), or None where each unit is a group of its own.
         """
 
     def message_graph(self, data: Data, hidden: Tensor) -> Data:
@@ -122,17 +103,6 @@ class Task(Protocol):
         Args:
             data: the graph.
             hidden: (units,), units whose targets must not be used.
-        """
-
-    def readout(self, data: Data, units: Tensor) -> Tensor | tuple[Tensor, ...] | None:
-        """Return how hidden vectors of nodes become those of units.
-
-        Args:
-            data: the graph.
-            units: positions of the wanted units.
-
-        Returns:
-            A sparse (units, nodes) matrix, several of them, or None where units are nodes.
         """
 
 
