@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,12 +12,24 @@ from hypothesis import strategies as st
 from qpignn import intervals
 from qpignn.calibration import cross_fit
 from qpignn.calibration.conformal import conformal_rank
-from qpignn.calibration.cross_fit import CrossFit, Form
+from qpignn.calibration.cross_fit import CrossFit, Form, Tails
 from qpignn.calibration.width_scaling import MemberOutputs, WidthScaling
+from qpignn.intervals import Side
 
 
 def outputs_of(count: int, half: float = 1.0) -> MemberOutputs:
     return MemberOutputs(np.zeros(count), np.full(count, half), np.full(count, half))
+
+
+def choose_form(
+    outputs: MemberOutputs,
+    y: np.ndarray,
+    level: float,
+    side: Side = "both",
+    tails: Tails = "free",
+    **compared: Any,
+) -> Form:
+    return CrossFit(side, tails).choose_form(outputs, y, level, **compared)
 
 
 Y = np.array([-9.0, -4.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 5.0])  # nine nodes, value 0
@@ -155,19 +169,19 @@ def outliers(below: int, count: int = 1000, level: float = 0.9) -> tuple[MemberO
 def test_the_share_of_the_miss_that_fits_the_tails_is_found(share: float, below: int) -> None:
     """98 of 1,000 may be missed; any other share keeps some of the far ones."""
     outputs, y = outliers(below)
-    assert cross_fit.choose_form(outputs, y, 0.9) == Form("both", share, 1.0)
+    assert choose_form(outputs, y, 0.9) == Form("both", share, 1.0)
     for tails in ("equal", "symmetric"):
-        kept = cross_fit.choose_form(outputs, y, 0.9, tails=tails)
+        kept = choose_form(outputs, y, 0.9, tails=tails)
         assert kept == Form("both", None, 1.0)
     for side in ("lower", "upper"):
-        assert cross_fit.choose_form(outputs, y, 0.9, side=side) == Form(side, None, 1.0)
+        assert choose_form(outputs, y, 0.9, side=side) == Form(side, None, 1.0)
 
 
 def test_two_factors_need_a_node_more_than_one() -> None:
     y = np.linspace(-1, 1, 499)
     for count, free in ((249, False), (499, True)):  # the rank of 0.996 is 249 of 249, 498 of 499
         outputs = MemberOutputs(np.zeros(count), np.full(count, 1.0), np.full(count, 10.0))
-        assert (cross_fit.choose_form(outputs, y[:count], 0.996).share is not None) == free
+        assert (choose_form(outputs, y[:count], 0.996).share is not None) == free
 
 
 @pytest.mark.parametrize("tails", ["free", "equal", "symmetric"])
@@ -176,7 +190,7 @@ def test_calibrate_few_nodes_uses_form_that_depends_on_their_number_only(tails: 
     for _ in range(20):
         half = np.exp(2 * rng.normal(size=100))
         outputs = MemberOutputs(rng.normal(size=100), half, rng.uniform(1, 9, 100))
-        found = cross_fit.choose_form(outputs, rng.exponential(size=100), 0.9, tails=tails)
+        found = choose_form(outputs, rng.exponential(size=100), 0.9, tails=tails)
         assert found == Form("both", None, 0.5)  # 100 / (100 + 100)
 
 
@@ -188,7 +202,7 @@ def test_calibrate_few_nodes_covers_a_new_node_at_the_level() -> None:
         half = np.exp(rng.normal(size=21))
         y = rng.standard_t(3, size=21)
         outputs = MemberOutputs(np.zeros(20), half[:20], half[:20])
-        scaling = cross_fit.choose_form(outputs, y[:20], 0.9).fit(outputs, y[:20], 0.9)
+        scaling = choose_form(outputs, y[:20], 0.9).fit(outputs, y[:20], 0.9)
         lower, upper = scaling.bounds(MemberOutputs(np.zeros(1), half[20:], half[20:]))
         hits.append(lower[0] <= y[20] <= upper[0])
     assert abs(np.mean(hits) - 19 / 21) < 4 * (19 / 21 * 2 / 21 / 4000) ** 0.5
@@ -199,7 +213,7 @@ def test_half_widths_are_drawn_as_far_as_the_noise_says(power: float) -> None:
     rng = np.random.default_rng(7)
     half = np.exp(2 * rng.normal(size=2000))
     outputs = MemberOutputs(np.zeros(2000), half, half)
-    found = cross_fit.choose_form(outputs, half**power * rng.normal(size=2000), 0.9)
+    found = choose_form(outputs, half**power * rng.normal(size=2000), 0.9)
     assert found.power == power
 
 
@@ -217,10 +231,10 @@ def test_one_sided_noise_frees_the_tails() -> None:
     far = MemberOutputs(
         np.full(1000, 0.5), np.full(1000, 0.5), np.full(1000, 15.0)
     )  # equal-tailed words
-    free = cross_fit.choose_form(far, y, 0.9)
+    free = choose_form(far, y, 0.9)
     lower, upper = free.fit(far, y, 0.9).bounds(far)
     assert np.mean(upper - lower) < 1.05
-    kept = cross_fit.choose_form(far, y, 0.9, tails="equal")
+    kept = choose_form(far, y, 0.9, tails="equal")
     lower, upper = kept.fit(far, y, 0.9).bounds(far)
     assert kept.share is None
     assert np.mean(upper - lower) > 1.05
@@ -230,7 +244,7 @@ def test_on_symmetric_noise_the_nets_own_form_stays() -> None:
     rng = np.random.default_rng(2)
     half = np.exp(rng.normal(size=1000))
     outputs = MemberOutputs(np.zeros(1000), half, half)
-    own = cross_fit.choose_form(outputs, half * rng.normal(size=1000), 0.9)
+    own = choose_form(outputs, half * rng.normal(size=1000), 0.9)
     assert own == Form("both", None, 1.0)
 
 
@@ -238,17 +252,15 @@ def test_half_widths_that_mean_nothing_are_evened_out() -> None:
     rng = np.random.default_rng(3)
     half = np.exp(2 * rng.normal(size=1000))
     outputs = MemberOutputs(np.zeros(1000), half, half)
-    assert cross_fit.choose_form(outputs, rng.normal(size=1000), 0.9).power == 0.0
+    assert choose_form(outputs, rng.normal(size=1000), 0.9).power == 0.0
 
 
 def test_widths_are_compared_in_the_unit_of_the_target() -> None:
     """What is even in logarithms is not in dollars."""
     rng = np.random.default_rng(4)
     outputs, y = outputs_of(1000), rng.normal(size=1000)
-    plain = cross_fit.choose_form(outputs, y, 0.9).fit(outputs, y, 0.9)
-    steep = cross_fit.choose_form(outputs, y, 0.9, unit=lambda z: np.exp(3 * z)).fit(
-        outputs, y, 0.9
-    )
+    plain = choose_form(outputs, y, 0.9).fit(outputs, y, 0.9)
+    steep = choose_form(outputs, y, 0.9, unit=lambda z: np.exp(3 * z)).fit(outputs, y, 0.9)
     assert plain.above == plain.below
     assert steep.above < plain.above  # where a step costs more dollars, more misses go there
 
@@ -388,8 +400,8 @@ def few_far_too_wide() -> tuple[MemberOutputs, np.ndarray]:
 
 def test_calibrate_heavy_tailed_targets_chooses_the_form_by_the_typical_node() -> None:
     outputs, y = few_far_too_wide()
-    assert cross_fit.choose_form(outputs, y, 0.9, tails="equal", heavy_tailed=True).power == 1.0
-    assert cross_fit.choose_form(outputs, y, 0.9, tails="equal").power == 0.0
+    assert choose_form(outputs, y, 0.9, tails="equal", heavy_tailed=True).power == 1.0
+    assert choose_form(outputs, y, 0.9, tails="equal").power == 0.0
 
 
 def test_calibrate_members_heavy_tailed_targets_prices_the_typical_node() -> None:
@@ -405,4 +417,4 @@ def test_calibrate_forms_compete_from_200_nodes_on() -> None:
     draw = np.random.default_rng(1)
     half = draw.uniform(0.5, 2, size=200)
     outputs = MemberOutputs(np.zeros(200), half, half)
-    assert cross_fit.choose_form(outputs, half * draw.normal(size=200), 0.9).power == 1.0
+    assert choose_form(outputs, half * draw.normal(size=200), 0.9).power == 1.0

@@ -77,33 +77,33 @@ def levels(inner: float, outer: float) -> dict[float, MemberOutputs]:
 
 def test_nested_bounds_are_those_of_the_highest_level() -> None:
     scalings = {0.5: width_scaling.AS_TRAINED, 0.9: WidthScaling(2.0, 1.0)}
-    found = nested_bounds(levels(1.0, 3.0), scalings, side="both")
-    assert found.value.tolist() == [2.0]
-    assert found.lower.tolist() == [2 - 2 * 3]
-    assert found.upper.tolist() == [2 + 6]
-    assert found.disagreement is not None
-    assert found.disagreement == pytest.approx(levels(1.0, 3.0)[0.9].disagreement(0.9))
+    value, lower, upper, disagreement = nested_bounds(levels(1.0, 3.0), scalings, side="both")
+    assert value.tolist() == [2.0]
+    assert lower.tolist() == [2 - 2 * 3]
+    assert upper.tolist() == [2 + 6]
+    assert disagreement is not None
+    assert disagreement == pytest.approx(levels(1.0, 3.0)[0.9].disagreement(0.9))
 
 
 def test_nested_bounds_contain_wider_inner_levels_and_the_value() -> None:
     scalings = {0.5: width_scaling.AS_TRAINED, 0.9: width_scaling.AS_TRAINED}
-    found = nested_bounds(levels(3.0, 1.0), scalings, side="both")
-    assert (found.lower.tolist(), found.upper.tolist()) == ([-1.0], [8.0])
+    _, lower, upper, _ = nested_bounds(levels(3.0, 1.0), scalings, side="both")
+    assert (lower.tolist(), upper.tolist()) == ([-1.0], [8.0])
     none = WidthScaling(-1.0, -1.0)  # would leave the value outside
-    found = nested_bounds(levels(1.0, 1.0), {0.5: none, 0.9: none}, side="both")
-    assert (found.lower.tolist(), found.upper.tolist()) == ([2.0], [2.0])
+    _, lower, upper, _ = nested_bounds(levels(1.0, 1.0), {0.5: none, 0.9: none}, side="both")
+    assert (lower.tolist(), upper.tolist()) == ([2.0], [2.0])
 
 
 @pytest.mark.parametrize("side", ["lower", "upper"])
 def test_nested_bounds_of_one_side_have_no_disagreement(side: str) -> None:
     scalings = {0.5: width_scaling.AS_TRAINED, 0.9: width_scaling.AS_TRAINED}
-    assert nested_bounds(levels(1.0, 2.0), scalings, side=side).disagreement is None
+    assert nested_bounds(levels(1.0, 2.0), scalings, side=side)[3] is None
 
 
 def test_nested_bounds_of_one_member_or_without_bounds_have_no_disagreement() -> None:
     one = {0.9: MemberOutputs(np.zeros((1, 2)), np.ones((1, 2)), np.ones((1, 2)))}
-    assert nested_bounds(one, {0.9: width_scaling.AS_TRAINED}, side="both").disagreement is None
+    assert nested_bounds(one, {0.9: width_scaling.AS_TRAINED}, side="both")[3] is None
     scalings = {0.5: width_scaling.AS_TRAINED, 0.9: width_scaling.UNBOUNDED}
-    found = nested_bounds(levels(1.0, 2.0), scalings, side="both")
-    assert found.disagreement is None
-    assert found.upper.tolist() == [math.inf]
+    _, _, upper, disagreement = nested_bounds(levels(1.0, 2.0), scalings, side="both")
+    assert disagreement is None
+    assert upper.tolist() == [math.inf]

@@ -73,7 +73,7 @@ class Calibrator(Protocol):
 class CrossFit(Calibrator):
     """Scales half-widths until the units that members held out are covered.
 
-    The form of the intervals is chosen by :func:`choose_form` and its one degree of freedom by
+    The form of the intervals is chosen by :meth:`choose_form` and its one degree of freedom by
     conformal ranks (:meth:`Form.fit`) of the averages over the members that held a unit out. The
     factors are carried over to the average over all members by :func:`for_more_members`. Units that
     no member held out do not count.
@@ -101,76 +101,61 @@ class CrossFit(Calibrator):
         outputs, held_out, y = outputs.select(scored), held_out[:, scored], y[scored]
         several = outputs.mean(held_out)
         one = outputs.mean(held_out & (held_out.cumsum(axis=0) == 1))
-        form = choose_form(
-            several,
-            y,
-            level,
-            side=self.side,
-            tails=self.tails,
-            unit=unit,
-            heavy_tailed=heavy_tailed,
-        )
+        form = self.choose_form(several, y, level, unit=unit, heavy_tailed=heavy_tailed)
         scaling = form.fit(several, y, level)
-        final = for_more_members(
-            form.fit(one, y, level),
-            scaling,
-            repeats=int(held_out.sum(axis=0).min()),
-            members=len(held_out),
-            units=len(y),
-        )
+        first, repeats = form.fit(one, y, level), int(held_out.sum(axis=0).min())
+        members, units = held_out.shape
+        final = for_more_members(first, scaling, repeats=repeats, members=members, units=units)
         if self.side != "both":
             return final, 0.0
         lower, upper = (unit(bound) for bound in scaling.bounds(several))
         return final, price(unit(y), lower, upper, level=level, heavy_tailed=heavy_tailed)
 
+    def choose_form(
+        self,
+        outputs: MemberOutputs,
+        y: Floats,
+        level: float,
+        *,
+        unit: Callable[[Floats], Floats] = lambda z: z,
+        heavy_tailed: bool = False,
+    ) -> Form:
+        """Return the form of intervals that is best on held-out units.
 
-def choose_form(
-    outputs: MemberOutputs,
-    y: Floats,
-    level: float,
-    *,
-    side: Side = "both",
-    tails: Tails = "free",
-    unit: Callable[[Floats], Floats] = lambda z: z,
-    heavy_tailed: bool = False,
-) -> Form:
-    """Return the form of intervals that is best on held-out units.
+        The nets' own half-widths, all multiplied by one factor, are the first choice. Half-widths
+        drawn towards their mean, and with ``free`` tails other shares of the misses between the two
+        sides, are taken where they are clearly better. What is compared is the :func:`price`, each
+        form scaled to the wanted coverage.
 
-    The nets' own half-widths, all multiplied by one factor, are the first choice. Half-widths drawn
-    towards their mean, and with ``free`` tails other shares of the misses between the two sides,
-    are taken where they are clearly better. What is compared is the :func:`price`, each form scaled
-    to the wanted coverage.
+        With n < 200 units forms do not compete. The winner's factor is fitted on the units that it
+        won on, and would cover about two points too little (``benchmarks/few_labels.py``). One form
+        is used that depends on n only: both sides scaled by one factor, power n / (n + 100),
+        because few units train half-widths badly.
 
-    With n < 200 units forms do not compete. The winner's factor is fitted on the units that it won
-    on, and would cover about two points too little (``benchmarks/few_labels.py``). One form is used
-    that depends on n only: both sides scaled by one factor, power n / (n + 100), because few
-    units train half-widths badly.
+        Args:
+            outputs: (units,), averages over nets that were not trained on the unit.
+            y: (units,), targets in the net's units.
+            level: wanted coverage.
+            unit: from the net's units to those in which widths are compared.
+            heavy_tailed: whether a few targets are far larger than the others; see :func:`price`.
+        """
+        own = Form(self.side, share=None, power=1.0)
+        if self.side != "both":
+            return own
+        if len(y) < FEW:
+            return Form(self.side, share=None, power=len(y) / (len(y) + SHRUNK))
+        shares: tuple[float | None, ...] = (None,)
+        # two factors need one unit more
+        if self.tails == "free" and conformal_rank(len(y), level) < len(y):
+            shares += SHARES
+        forms = [Form(self.side, share, power) for power in POWERS for share in shares]
 
-    Args:
-        outputs: (units,), averages over nets that were not trained on the unit.
-        y: (units,), targets in the net's units.
-        level: wanted coverage.
-        side: ``both``, or a bound on the ``lower`` or ``upper`` side only.
-        tails: ``free``, or ``equal`` or ``symmetric`` to keep the shares the nets were trained for.
-        unit: from the net's units to those in which widths are compared.
-        heavy_tailed: whether a few targets are far larger than the others; see :func:`price`.
-    """
-    own = Form(side, share=None, power=1.0)
-    if side != "both":
-        return own
-    if len(y) < FEW:
-        return Form(side, share=None, power=len(y) / (len(y) + SHRUNK))
-    shares: tuple[float | None, ...] = (None,)
-    if tails == "free" and conformal_rank(len(y), level) < len(y):  # two factors need one more
-        shares += SHARES
-    forms = [Form(side, share, power) for power in POWERS for share in shares]
+        def price_of(form: Form) -> float:
+            lower, upper = (unit(bound) for bound in form.fit(outputs, y, level).bounds(outputs))
+            return price(unit(y), lower, upper, level=level, heavy_tailed=heavy_tailed)
 
-    def price_of(form: Form) -> float:
-        lower, upper = (unit(bound) for bound in form.fit(outputs, y, level).bounds(outputs))
-        return price(unit(y), lower, upper, level=level, heavy_tailed=heavy_tailed)
-
-    best = min(forms, key=price_of)
-    return best if price_of(best) < WORTH * price_of(own) else own
+        best = min(forms, key=price_of)
+        return best if price_of(best) < WORTH * price_of(own) else own
 
 
 def price(
@@ -186,24 +171,21 @@ def price(
         upper: (units,), upper bounds.
         level: wanted coverage.
         heavy_tailed: whether a few targets are far larger than the others, and would decide the
-            means. The median width and the geometric mean of the units' scores then replace them,
-            over targets other than 0, of which there may be many.
+            means. The median width and the geometric mean of the units' scores, each no less than
+            a thousandth of their median, then replace them, over targets other than 0, of which
+            there may be many.
     """
     if heavy_tailed:
         counted = (y != 0) | ~y.any()
         y, lower, upper = y[counted], lower[counted], upper[counted]
-        width, score = float(np.median(upper - lower)), _geometric_score(y, lower, upper, level)
+        scores = upper - lower + 2 / (1 - level) * np.maximum(0, np.maximum(lower - y, y - upper))
+        least = max(float(np.median(scores)) / 1000, sys.float_info.min)
+        width = float(np.median(upper - lower))
+        score = float(np.exp(np.log(np.maximum(scores, least)).mean()))
     else:
         width = mpiw(y, lower, upper)
         score = winkler_score(y, lower, upper, confidence_level=level)
     return math.sqrt(width) * math.sqrt(score)  # their product may be 10⁴⁰⁰
-
-
-def _geometric_score(y: Floats, lower: Floats, upper: Floats, level: float) -> float:
-    """Geometric mean of Winkler scores, each no less than a thousandth of their median."""
-    scores = upper - lower + 2 / (1 - level) * np.maximum(0, np.maximum(lower - y, y - upper))
-    least = max(float(np.median(scores)) / 1000, sys.float_info.min)
-    return float(np.exp(np.log(np.maximum(scores, least)).mean()))
 
 
 @dataclass(frozen=True)

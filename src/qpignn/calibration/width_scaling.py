@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -97,31 +96,19 @@ def _times(factor: float, half_widths: Floats) -> Floats:
     return np.full_like(half_widths, np.inf) if math.isinf(factor) else factor * half_widths
 
 
-class NestedBounds(NamedTuple):
-    """Bounds of the average over members, each (units,).
-
-    Attributes:
-        value: mean of the members' values.
-        lower: lower bound.
-        upper: upper bound.
-        disagreement: share of the width that comes from the members' disagreement, or None.
-    """
-
-    value: Floats
-    lower: Floats
-    upper: Floats
-    disagreement: Floats | None
-
-
 def nested_bounds(
     outputs: Mapping[float, MemberOutputs], scalings: Mapping[float, WidthScaling], *, side: str
-) -> NestedBounds:
+) -> tuple[Floats, Floats, Floats, Floats | None]:
     """Return the bounds of the highest level; they contain those of all lower levels.
 
     Args:
         outputs: of the members, by level, rising; values are the same at all levels.
         scalings: by level.
         side: ``both``, ``lower`` or ``upper``; only two-sided bounds have a disagreement.
+
+    Returns:
+        The mean of the members' values, lower and upper bounds, and the share of the width that
+        comes from the members' disagreement, or None: each (units,).
     """
     level = max(outputs)
     value = outputs[level].value.mean(axis=0)
@@ -131,6 +118,4 @@ def nested_bounds(
         lower, upper = np.minimum(lower, low), np.maximum(upper, high)
     several = len(outputs[level].value) > 1
     bounded = several and side == "both" and scalings[level] != UNBOUNDED
-    return NestedBounds(
-        value, lower, upper, outputs[level].disagreement(level) if bounded else None
-    )
+    return value, lower, upper, outputs[level].disagreement(level) if bounded else None
