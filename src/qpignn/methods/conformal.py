@@ -132,7 +132,7 @@ class Conformal(IntervalMethod):
                     "are known, got a net trained elsewhere; leave it out"
                 )
             labelled = ~task.targets(data).isnan()
-            scored = unit_mask(calibration_mask, task.count(data), task.unit) & labelled
+            scored = unit_mask(calibration_mask, task.count(data)) & labelled
             if not bool(scored.any()):
                 raise SplitError("calibration_mask: expected labelled nodes, got none")
             inputs = FitInputs(data, labelled, task)

@@ -9,9 +9,6 @@ from qpignn.methods.normal import NormalMethod
 from qpignn.nn.heads import LinearHead
 from qpignn.objectives.gaussian import normal_nll
 
-Outputs = Tensor
-"""(2, members, units): mean and log-variance."""
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DeepEnsemble(NormalMethod):
@@ -30,12 +27,12 @@ class DeepEnsemble(NormalMethod):
         """Return the head."""
         return LinearHead(self.hidden, 2, generator=generator, members=members)
 
-    def compute_moments(self, outputs: Outputs) -> tuple[Tensor, Tensor, Tensor]:
+    def compute_moments(self, outputs: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Return mean and variance of the noise; a single net has no variance of its mean."""
         mean, log_variance = outputs
         return mean, log_variance.clamp(-20, 20).exp(), torch.zeros_like(mean)
 
-    def compute_costs(self, outputs: Outputs, y: Tensor) -> Tensor:
+    def compute_costs(self, outputs: Tensor, y: Tensor) -> Tensor:
         """Return the negative normal log-likelihood."""
         mean, log_variance = outputs
         return normal_nll(mean, log_variance.clamp(-20, 20), y)

@@ -217,5 +217,4 @@ def local_difficulty(edge_index: Tensor, residuals: Floats) -> Floats:
     nodes = len(residuals)
     total = np.bincount(target[counted], weights=residuals[source[counted]], minlength=nodes)
     count = np.bincount(target[counted], minlength=nodes)
-    difficulty: Floats = (total + STEADY * typical) / (count + STEADY) / typical
-    return difficulty
+    return (total + STEADY * typical) / (count + STEADY) / typical

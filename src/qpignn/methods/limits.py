@@ -106,8 +106,7 @@ class Limits:
         Args:
             y: (units,), targets.
         """
-        allowed: npt.NDArray[np.bool_] = (self.low <= y) & (y <= self.high)
-        return allowed
+        return (self.low <= y) & (y <= self.high)
 
 
 def check_limits(y_min: Any, y_max: Any) -> None:

@@ -185,7 +185,8 @@ class QpiGNN(JointLossMethod):
 
     def calibrator(self) -> Calibrator | None:
         """Return a cross-fitting calibrator, or None with a λ that is fixed or searched."""
-        return CrossFit(self.side, self.tails or "free") if self._auto_lambda else None
+        tails = "free" if self.tails is None else self.tails  # not checked yet
+        return CrossFit(self.side, tails) if self._auto_lambda else None
 
     def free_levels(self) -> tuple[float, ...]:
         """Return the helping levels, which are trained anyway."""

@@ -37,6 +37,5 @@ def fit_without_graph(model: IntervalMethod, data: "Data") -> IntervalMethod:
         raise SettingError(
             f"expected a model that uses edges to compare with, got one with encoder {NO_GRAPH!r}"
         )
-    plain = clone(model).set_params(**{names[0]: NO_GRAPH})
-    fitted: IntervalMethod = plain.fit(data)
-    return fitted
+    plain: IntervalMethod = clone(model).set_params(**{names[0]: NO_GRAPH})
+    return plain.fit(data)

@@ -23,12 +23,7 @@ class Task(Protocol):
     A method asks its task for everything that differs between nodes, edges and whole graphs.
     Masks over units are boolean tensors of shape (units,). All methods but :meth:`check` take a
     graph that :meth:`check` returned.
-
-    Attributes:
-        unit: the name of a unit in messages, such as ``node``.
     """
-
-    unit: str
 
     def check(self, data: Data, *, need_target: bool = True) -> Data:
         """Return the graph in canonical form, or raise an error that names the broken rule.
@@ -138,13 +133,12 @@ class FitInputs:
         return self.task.targets(self.data)[self.given]
 
 
-def unit_mask(mask: Any, units: int, unit: str = "node") -> Tensor:
+def unit_mask(mask: Any, units: int) -> Tensor:
     """Return a boolean mask over units as a tensor.
 
     Args:
         mask: an array, a list or a tensor.
         units: number of units.
-        unit: the name of a unit in the message.
 
     Raises:
         ArrayError: if it is not a boolean mask of that length.
@@ -155,7 +149,7 @@ def unit_mask(mask: Any, units: int, unit: str = "node") -> Tensor:
         values = np.empty(0, dtype=object)
     if values.dtype != np.bool_ or values.shape != (units,):
         raise ArrayError(
-            f"mask: expected {units} booleans, one per {unit}, got {values.shape} of "
+            f"mask: expected {units} booleans, one per node, got {values.shape} of "
             f"{values.dtype} ({brief(mask)}); a list of positions becomes a mask by "
             f"np.isin(np.arange({units}), positions)"
         )

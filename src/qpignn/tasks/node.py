@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 class NodeTask(Task):
     """Units are nodes; see :class:`qpignn.tasks.base.Task`."""
 
-    unit: str = "node"
-
     def check(self, data: Data, *, need_target: bool = True) -> Data:
         """Return the graph in canonical form; see :func:`qpignn.data.graph.check_graph`."""
         return check_graph(data, need_target=need_target)
