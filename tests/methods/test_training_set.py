@@ -114,3 +114,10 @@ def test_held_out_score_with_watched_units_equals_that_of_the_whole_graph(
     monkeypatch.setattr(TrainingSet, "watched", lambda self, encoder: self)
     assert found == pytest.approx(scores(), rel=1e-9)
     assert [*found] == [4, 9]
+
+
+def test_assign_folds_groups_are_held_out_together() -> None:
+    groups = torch.arange(60) // 2 % 30
+    held_out = assign_folds(60, 5, seed=0, groups=groups)
+    assert (held_out.sum(dim=0) == 1).all()
+    assert torch.equal(held_out[:, ::2], held_out[:, 1::2])

@@ -39,6 +39,8 @@ def test_units_are_nodes() -> None:
     assert task.targets(data)[[0, 1, 3]].tolist() == [1, 2, 4]
     assert task.weights(data) is None
     assert task.weights(graph(node_weight=torch.arange(4.0))).tolist() == [0, 1, 2, 3]
+    assert task.readout(data, torch.arange(4)) is None
+    assert task.fold_groups(data) is None
 
 
 def test_given_default_is_labelled_and_not_test() -> None:
@@ -46,6 +48,7 @@ def test_given_default_is_labelled_and_not_test() -> None:
     assert task.given(graph()).tolist() == [True, True, False, True]
     data = graph(test_mask=mask(1, 0, 1, 0))
     assert task.given(data).tolist() == [False, True, False, True]
+    assert task.test_units(data).tolist() == [True, False, False, False]
     split = graph(train_mask=mask(1, 0, 0, 0), val_mask=mask(0, 1, 0, 0))
     assert task.given(split).tolist() == [True, True, False, False]
     assert task.validation_units(split).tolist() == [False, True, False, False]

@@ -2,13 +2,14 @@
 
 import copy
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import torch
 from scipy.stats import skew
-from torch import Tensor
+from torch import Tensor, nn
 
 from qpignn.calibration.cross_fit import FEW, TAILS, Calibrator, CrossFit, Tails
 from qpignn.calibration.width_scaling import AS_TRAINED, MemberOutputs, WidthScaling
@@ -17,7 +18,7 @@ from qpignn.errors import SettingError, SplitError, check_choice, check_integer,
 from qpignn.intervals import SIDES, Side, check_levels
 from qpignn.io.tensors import check_scalar
 from qpignn.methods.fitted import Fitted
-from qpignn.methods.net import SMALLEST, keep_fit
+from qpignn.methods.net import SMALLEST, NetMethod, keep_fit
 from qpignn.methods.net_training import (
     FittedNets,
     fit_nets,
@@ -25,24 +26,29 @@ from qpignn.methods.net_training import (
     prepare_training,
     train_nets,
 )
-from qpignn.methods.quantile import JointLossMethod, LambdaChoice, Outputs
 from qpignn.methods.scaled_data import DTYPES
 from qpignn.methods.training_set import TrainingSet, assign_folds
-from qpignn.nn.heads import POSITIVE, Positive
+from qpignn.nn.heads import POSITIVE, IntervalHead, Positive
+from qpignn.nn.interval_net import IntervalNet
 from qpignn.objectives.joint import (
     VIOLATIONS,
     WIDTHS,
     ViolationForm,
     WidthForm,
     covered,
+    joint_loss,
     mean_over_all,
     width,
 )
 from qpignn.runtime.plugins import load_object
 from qpignn.tasks.base import FitInputs
+from qpignn.training.fused_steps import FusedResult, joint_steps
 from qpignn.training.loop import keeps_interrupted
 from qpignn.training.search import minimise
 
+Outputs = tuple[Tensor, Tensor, Tensor]
+"""value (members, units); half-widths below and above (levels, members, units)."""
+LambdaChoice = Literal["auto", "tuned"]
 HELPING_LEVELS = (0.5, 0.8)  # trained too when self-calibrating: they stabilise the value
 # skewness of targets from 0 up from which logarithms are tried: a few are far larger than the rest;
 # an exponential law has 2
@@ -50,6 +56,94 @@ HEAVY_TAIL = 1.5
 TRIED: tuple[Transform, ...] = ("none", "log1p")  # transforms of a heavy-tailed target that compete
 SEARCHED = {"all": (0.005, 0.5), "product": (0.005, 0.5), "violated": (0.1, 1.0)}
 """Range in which λ is searched, by the form of the violation."""
+
+
+class JointLossMethod(NetMethod):
+    """A value and half-widths per unit, trained by the joint loss.
+
+    Attributes:
+        lambda_width: ``auto`` is α/2 of each level; the value is then trained, too, as the
+            interval of level 0. Otherwise all levels have the price ``lambda_width_``.
+        tails: as for QpiGNN.
+        half_width: as for QpiGNN.
+        violation: as for QpiGNN.
+        width: as for QpiGNN.
+    """
+
+    lambda_width: float | LambdaChoice = "auto"
+    tails: Tails | None = None
+    half_width: Positive = "softplus"
+    violation: ViolationForm = "all"
+    width: WidthForm = "l1"
+    lambda_width_: float
+
+    @property
+    def _auto_lambda(self) -> bool:
+        """Whether λ is α/2 of each level."""
+        return isinstance(self.lambda_width, str) and self.lambda_width == "auto"
+
+    def make_head(self, generator: torch.Generator, members: int) -> nn.Module:
+        """Return the head: a value and half-widths."""
+        tails = self.tails or ("free" if self._auto_lambda else "symmetric")
+        return IntervalHead(
+            self.hidden,
+            self.half_width,
+            generator=generator,
+            levels=len(self.trained_levels()),
+            symmetric=tails == "symmetric",
+            members=members,
+        )
+
+    def compute_value(self, outputs: Outputs) -> Tensor:
+        """Return the value that half-widths are counted from."""
+        return outputs[0]
+
+    def compute_bounds(self, outputs: Outputs) -> tuple[Tensor, Tensor]:
+        """Return value − half-width below, value + half-width above."""
+        value, below, above = outputs
+        return value - below, value + above
+
+    def _prices(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """Return the trained levels and their λ, (levels, 1) each."""
+        levels = torch.tensor(self.trained_levels(), dtype=dtype).unsqueeze(1)
+        if self._auto_lambda:
+            return levels, (1 - levels) / 2
+        return levels, torch.full_like(levels, self.lambda_width_)
+
+    def fused_step(
+        self, net: IntervalNet, training_set: TrainingSet, weight: Tensor | None
+    ) -> Callable[[], FusedResult] | None:
+        """Return the hand-written step of the joint loss in its usual form."""
+        if (self.violation, self.width) != ("all", "l1"):
+            return None
+        levels, prices = self._prices(training_set.y.dtype)
+        return joint_steps(
+            *(net, training_set.graph, training_set.y, weight),
+            levels=levels,
+            prices=prices,
+            anchored=self._auto_lambda,
+        )
+
+    def compute_loss(self, outputs: Outputs, y: Tensor, weight: Tensor | None) -> Tensor:
+        """Return the joint loss, see :mod:`qpignn.objectives.joint`."""
+        lower, upper = self.compute_bounds(outputs)
+        levels, price = (part.to(y.device) for part in self._prices(y.dtype))
+        if self._auto_lambda:
+            # the value itself is the interval of level 0: α = 1, no width, λ = 1/2
+            value = outputs[0].unsqueeze(0)
+            lower, upper = torch.cat([value, lower]), torch.cat([value, upper])
+            levels = nn.functional.pad(levels, (0, 0, 1, 0))
+            price = nn.functional.pad(price, (0, 0, 1, 0), value=0.5)
+        return joint_loss(
+            lower,
+            upper,
+            y.expand_as(lower),
+            confidence_level=levels,
+            lambda_width=price,
+            violation_form=self.violation,
+            width_form=self.width,
+            weight=weight,
+        )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

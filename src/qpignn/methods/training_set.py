@@ -130,7 +130,10 @@ def hold_out(inputs: FitInputs, members: int, seed: int) -> Tensor:
     given = inputs.given
     chosen = inputs.task.validation_units(inputs.data)
     if members > 1 or chosen is None or not bool((chosen & given).any()):
-        return assign_folds(int(given.sum()), members, seed)
+        groups = inputs.task.fold_groups(inputs.data)
+        return assign_folds(
+            int(given.sum()), members, seed, None if groups is None else groups[given]
+        )
     if bool((chosen & given == given).all()):
         raise SplitError(
             f"expected nodes to train on, got {int(given.sum())} given nodes that are all in "
@@ -139,7 +142,7 @@ def hold_out(inputs: FitInputs, members: int, seed: int) -> Tensor:
     return chosen[given].unsqueeze(0)
 
 
-def assign_folds(units: int, members: int, seed: int) -> Tensor:
+def assign_folds(units: int, members: int, seed: int, groups: Tensor | None = None) -> Tensor:
     """Return (members, units): each member holds out one fifth, and five members all units.
 
     The division into fifths is drawn anew for every five members. Fewer than five units are not
@@ -149,14 +152,19 @@ def assign_folds(units: int, members: int, seed: int) -> Tensor:
         units: number of given units.
         members: number of nets.
         seed: of the random division.
+        groups: (units,), units with the same number are held out together; default each by itself.
     """
-    held_out = torch.zeros(members, units, dtype=torch.bool)
-    if units >= FOLDS:
+    count, of_unit = units, torch.arange(units)
+    if groups is not None:
+        names, of_unit = torch.unique(groups, return_inverse=True)
+        count = len(names)
+    held_out = torch.zeros(members, count, dtype=torch.bool)
+    if count >= FOLDS:
         for member in range(members):
             division, fold = divmod(member, FOLDS)
-            order = numpy_rng(seed, f"folds {division}").permutation(units)
+            order = numpy_rng(seed, f"folds {division}").permutation(count)
             held_out[member, torch.from_numpy(order[fold::FOLDS])] = True
-    return held_out
+    return held_out[:, of_unit]
 
 
 def chosen_size(

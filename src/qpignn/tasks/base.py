@@ -23,7 +23,12 @@ class Task(Protocol):
     A method asks its task for everything that differs between nodes, edges and whole graphs.
     Masks over units are boolean tensors of shape (units,). All methods but :meth:`check` take a
     graph that :meth:`check` returned.
+
+    Attributes:
+        unit: the name of a unit in messages, such as ``node``.
     """
+
+    unit: str
 
     def check(self, data: Data, *, need_target: bool = True) -> Data:
         """Return the graph in canonical form, or raise an error that names the broken rule.
@@ -85,11 +90,30 @@ class Task(Protocol):
             train_mask: the caller's choice; default that of the graph's own masks.
         """
 
+    def test_units(self, data: Data) -> Tensor:
+        """Return the labelled units that a method is evaluated on, as a mask.
+
+        Args:
+            data: the graph.
+        """
+
     def validation_units(self, data: Data) -> Tensor | None:
         """Return the units that the user wants to be held out of training, as a mask, or None.
 
         Args:
             data: the graph.
+        """
+
+    def fold_groups(self, data: Data) -> Tensor | None:
+        """Return a group number per unit; units of a group are held out together.
+
+        Two directions of an edge belong to one group, for example.
+
+        Args:
+            data: the graph.
+
+        Returns:
+            (units,), or None where each unit is a group of its own.
         """
 
     def message_graph(self, data: Data, hidden: Tensor) -> Data:
@@ -98,6 +122,17 @@ class Task(Protocol):
         Args:
             data: the graph.
             hidden: (units,), units whose targets must not be used.
+        """
+
+    def readout(self, data: Data, units: Tensor) -> Tensor | tuple[Tensor, ...] | None:
+        """Return how hidden vectors of nodes become those of units.
+
+        Args:
+            data: the graph.
+            units: positions of the wanted units.
+
+        Returns:
+            A sparse (units, nodes) matrix, several of them, or None where units are nodes.
         """
 
 
@@ -133,12 +168,13 @@ class FitInputs:
         return self.task.targets(self.data)[self.given]
 
 
-def unit_mask(mask: Any, units: int) -> Tensor:
+def unit_mask(mask: Any, units: int, unit: str = "node") -> Tensor:
     """Return a boolean mask over units as a tensor.
 
     Args:
         mask: an array, a list or a tensor.
         units: number of units.
+        unit: the name of a unit in the message.
 
     Raises:
         ArrayError: if it is not a boolean mask of that length.
@@ -149,7 +185,7 @@ def unit_mask(mask: Any, units: int) -> Tensor:
         values = np.empty(0, dtype=object)
     if values.dtype != np.bool_ or values.shape != (units,):
         raise ArrayError(
-            f"mask: expected {units} booleans, one per node, got {values.shape} of "
+            f"mask: expected {units} booleans, one per {unit}, got {values.shape} of "
             f"{values.dtype} ({brief(mask)}); a list of positions becomes a mask by "
             f"np.isin(np.arange({units}), positions)"
         )

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 class NodeTask(Task):
     """Units are nodes; see :class:`qpignn.tasks.base.Task`."""
 
+    unit: str = "node"
+
     def check(self, data: Data, *, need_target: bool = True) -> Data:
         """Return the graph in canonical form; see :func:`qpignn.data.graph.check_graph`."""
         return check_graph(data, need_target=need_target)
@@ -92,11 +94,23 @@ class NodeTask(Task):
                 raise GraphError("node_weight: expected weight on the given nodes, got zeros only")
         return given
 
+    def test_units(self, data: Data) -> Tensor:
+        """Return the labelled nodes of the graph's ``test_mask``."""
+        return test_nodes(data)
+
     def validation_units(self, data: Data) -> Tensor | None:
         """Return the graph's ``val_mask``."""
         mask: Tensor | None = data.get("val_mask")
         return mask
 
+    def fold_groups(self, data: Data) -> Tensor | None:
+        """Return None: each node is held out by itself."""
+        return None
+
     def message_graph(self, data: Data, hidden: Tensor) -> Data:
         """Return the graph with the targets of hidden nodes set to NaN."""
         return hide_targets(data, ~hidden)
+
+    def readout(self, data: Data, units: Tensor) -> None:
+        """Return None: hidden vectors of nodes are those of units."""
+        return
