@@ -85,16 +85,17 @@ class Deadly(Cell):
 def test_a_process_that_dies_costs_its_cell_only(tmp_path: Path) -> None:
     unlucky = Deadly("basic", "sqr", 7, settings={"marker": str(tmp_path / "died")})
     slow = Slow("basic", "sqr", 9)
-    work = [*cells(2), slow, Deadly("basic", "sqr", 8), unlucky, *cells(4)[2:]]
+    first, last = cells(2)
+    work = [first, slow, Deadly("basic", "sqr", 8), unlucky, last]
     done = {}
     for cell, row, error in run_all(work, jobs=2):
         done[cell.seed] = (row, error)
         time.sleep(0.5)  # a process may die while the caller is busy
-    assert sorted(done) == [0, 1, 2, 3, 7, 8, 9]
+    assert sorted(done) == [0, 1, 7, 8, 9]
     assert done[8] == (None, DIED)  # it died again when tried again
     assert done[7] == ({"seed": 7}, None)  # tried again, it lived
     assert done[9] == ({"seed": 9}, None)  # its neighbour's death is not its own
-    assert all(done[seed][1] is None for seed in range(4))
+    assert all(done[seed][1] is None for seed in range(2))
 
 
 def test_unknown_engines_and_ray_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ def find_device(name: str) -> torch.device:
     Raises:
         SettingError: if there is no such device.
     """
-    if name == "auto":
+    if isinstance(name, str) and name == "auto":
         if not torch.cuda.is_available():
             return CPU
         return torch.device("cuda", distributed.local_rank() % torch.cuda.device_count())
