@@ -44,7 +44,7 @@ def load_object(spec: str) -> Any:
         The class, function or other object of that name.
 
     Raises:
-        SettingError: the string has another form, the file or module cannot be module_spec or fails
+        SettingError: the string has another form, the file or module cannot be found or fails
             while it is imported, or has no object of that name.
 
     Example:
