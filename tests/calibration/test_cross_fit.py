@@ -409,6 +409,8 @@ def test_calibrate_members_heavy_tailed_targets_prices_the_typical_node() -> Non
     members = MemberOutputs(*(part[None] for part in (outputs.value, outputs.below, outputs.above)))
     held_out = np.ones((1, len(y)), dtype=bool)
     scaling, found = CrossFit(tails="equal").fit(members, held_out, y, 0.9, heavy_tailed=True)
+    assert scaling.power == 1.0  # of the typical node, not the one of the means
+    assert CrossFit(tails="equal").fit(members, held_out, y, 0.9)[0].power < 1
     lower, upper = scaling.bounds(outputs)
     assert found == pytest.approx(cross_fit.price(y, lower, upper, level=0.9, heavy_tailed=True))
 
@@ -418,3 +420,10 @@ def test_calibrate_forms_compete_from_200_nodes_on() -> None:
     half = draw.uniform(0.5, 2, size=200)
     outputs = MemberOutputs(np.zeros(200), half, half)
     assert choose_form(outputs, half * draw.normal(size=200), 0.9).power == 1.0
+
+
+def test_form_takes_the_ranked_score_among_many() -> None:
+    y = np.random.default_rng(2).permutation(1001) + 1.0
+    for level in (0.1, 0.5, 0.9):
+        rank = conformal_rank(1001, level)
+        assert Form("upper", None, 1.0).fit(outputs_of(1001), y, level).above == rank
