@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import numpy as np
 import pytest
 import torch
@@ -18,6 +20,11 @@ from qpignn.objectives import joint
 Y = torch.tensor([1.0, 3.0, -1.0, 9.0])
 LOWER = torch.tensor([0.0, 1.0, 0.0, 3.0])
 UPPER = torch.tensor([2.0, 3.0, 4.0, 7.0])
+
+
+def test_forms_that_settings_may_name_are_those_there_are() -> None:
+    assert get_args(joint.ViolationForm) == tuple(joint.VIOLATIONS)
+    assert get_args(joint.WidthForm) == tuple(joint.WIDTHS)
 
 
 def test_terms_by_hand() -> None:

@@ -243,7 +243,8 @@ class Form:
 
 def _ranked(scores: Floats, rank: int) -> float:
     """Return the rank-th smallest score (counted from 1), but never a negative factor."""
-    return max(float(np.partition(scores, rank - 1)[rank - 1]), 0.0)
+    place = rank - 1
+    return max(float(np.partition(scores, place)[place]), 0.0)
 
 
 def for_more_members(
