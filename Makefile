@@ -19,9 +19,8 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## from two tables to intervals, metrics and a report
 	$(BIN)/qpignn demo --out demo-output
 
-# Three processes on two cores: some tests wait for processes they start.
 test: check  ## all checks and tests
-	$(BIN)/python -m pytest -n 3
+	$(BIN)/python -m pytest -n 2
 
 check: $(READY)  ## style, types, and who may import whom
 	$(BIN)/ruff check .
@@ -31,7 +30,7 @@ check: $(READY)  ## style, types, and who may import whom
 
 coverage: $(READY)  ## branch coverage of src, also in processes that tests start; fails below 97 % of branches
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest -n 3
+	$(BIN)/coverage run -m pytest -n 2
 	$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report --show-missing > $(VENV)/coverage.log; code=$$?; \
 	echo 'files below 97 %, and all together:'; \
