@@ -24,7 +24,7 @@ class Outcome:
     Attributes:
         rows: one per finished cell.
         reused: how many of them were in the store already.
-        failures: cells that raised, with the error's words.
+        failures: cells that raised, with the error's message.
     """
 
     rows: list[dict[str, Any]]
@@ -49,7 +49,7 @@ def run_cells(
         engine: where they run, see :mod:`qpignn.experiments.engines`.
         jobs: how many at once, of one thread each; 1 runs here.
         fresh: run all, found or not.
-        on_done: called after each cell, with the error's words if it failed.
+        on_done: called after each cell, with the error's message if it failed.
 
     Returns:
         The rows of all cells, and what failed.
@@ -60,13 +60,14 @@ def run_cells(
     missing = {key: cell for key, cell in zip(keys, cells, strict=True) if key not in stored}
     outcome = Outcome([], reused=sum(key in stored for key in keys))
     for cell, row, error in run_all([*missing.values()], engine=engine, jobs=jobs):
-        key = None if row is None else cell.key(row["inputs"])
-        problem = None if key in missing else error or CHANGED
-        if row is not None and problem is None:
+        key = "" if row is None else cell.key(row["inputs"])
+        problem = None
+        if row is not None and key in missing:
             store.put(cell, row, key)
-            stored[str(key)] = row
+            stored[key] = row
         else:
-            outcome.failures.append((cell, str(problem)))
+            problem = str(error or CHANGED)
+            outcome.failures.append((cell, problem))
         on_done(cell, problem)
     outcome.rows = [stored[key] for key in keys if key in stored]
     return outcome
