@@ -31,8 +31,8 @@ def test_outputs_and_gradients_agree_with_pyg(layers: int, sparse: bool) -> None
     hidden = encoder(prepared("gin", sparse=sparse, weighted=False))
     upstream = torch.linspace(-1, 1, hidden.numel(), dtype=torch.float64).view_as(hidden)
     hidden.backward(upstream)
-    maps: Any = zip(encoder.layers, encoder.second_maps, strict=True)
-    pairs = [*maps]
+    layers: Any = encoder.layers
+    pairs = [(layer, layer.second) for layer in layers]
     for member in range(3):
         theirs, linears = x, []
         for pair in pairs:

@@ -16,7 +16,7 @@ from qpignn.nn.interval_net import IntervalNet, each
 HEADS: dict[str, Any] = {
     "linear": lambda draw: LinearHead(6, 2, generator=draw, members=3),
     "interval": lambda draw: IntervalHead(6, "softplus", generator=draw, levels=2, members=3),
-    "quantile": lambda draw: QuantileHead(6, generator=draw, members=3),
+    "quantile": lambda draw: QuantileHead(6, [0.5], generator=draw, members=3),
     "bayesian": lambda draw: BayesianHead(6, generator=draw, members=3),
 }
 

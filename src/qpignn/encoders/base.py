@@ -275,7 +275,7 @@ class LayeredEncoder(Encoder):
             hidden, generator=generator, dropout=dropout, activation=activation, members=members
         )
         self.residual, self.edge_columns = residual, edge_columns
-        self.layers, self.second_maps = nn.ModuleList(), nn.ModuleList()
+        self.layers = nn.ModuleList()
         for before, after in pairwise([inputs, *[hidden] * layers]):
             self._add_layer(before, after)
         self.norms = nn.ModuleList(

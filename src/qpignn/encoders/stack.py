@@ -39,6 +39,9 @@ class AffineLayer(nn.Module):
         root: whether there is a matrix R.
         aggregates: whether there is an aggregation A.
 
+    Attributes:
+        second: a map of the outputs that follows after an activation, or None.
+
     Shapes:
         neighbour (N), root (R): (members, inputs, outputs); bias: (members, 1, outputs)
     """
@@ -58,6 +61,7 @@ class AffineLayer(nn.Module):
         self.neighbour = uniform_parameter((members, inputs, outputs), inputs, generator)
         self.bias = uniform_parameter((members, 1, outputs), inputs, generator)
         self.root = uniform_parameter(self.neighbour.shape, inputs, generator) if root else None
+        self.second: AffineLayer | None = None
 
     def on_features(self, inputs: GraphInputs, left: int = 1) -> Tensor:
         """Apply to the constant input features.
@@ -195,12 +199,11 @@ class StackEncoder(LayeredEncoder):
 
     def _add_layer(self, inputs: int, outputs: int) -> None:
         shape, draw = (self.members, inputs, outputs), self.generator
-        self.layers.append(
-            AffineLayer(*shape, draw, root=self.uses_own, aggregates=self.uses_graph)
-        )
+        layer = AffineLayer(*shape, draw, root=self.uses_own, aggregates=self.uses_graph)
         if self.two_maps:
             shape = (self.members, outputs, outputs)
-            self.second_maps.append(AffineLayer(*shape, draw, root=False, aggregates=False))
+            layer.second = AffineLayer(*shape, draw, root=False, aggregates=False)
+        self.layers.append(layer)
 
     def forward(self, inputs: GraphInputs) -> Tensor:
         """Return hidden vectors of the wanted nodes, (members, rows, hidden).
@@ -260,8 +263,8 @@ class StackEncoder(LayeredEncoder):
         if not self._is_plain() or maximum or (self.uses_graph and len(self.layers) == 1):
             return None
         layers = []
-        for i, layer in enumerate(self._layers()):
-            maps = [layer, *(cast(AffineLayer, self.second_maps[i]) for _ in self.second_maps[:1])]
+        for layer in self._layers():
+            maps = [layer] if layer.second is None else [layer, layer.second]
             for one in maps:
                 parameters = [one.neighbour, one.bias, *([] if one.root is None else [one.root])]
                 layers.append(FusedLayer(parameters, one.aggregates, drops=one is maps[-1]))
@@ -355,6 +358,7 @@ class StackEncoder(LayeredEncoder):
         return not self.residual and len(self.norms) == 0
 
     def _outputs(self, z: Tensor, i: int, own: Any) -> Tensor:
-        if self.two_maps:
-            z = cast(AffineLayer, self.second_maps[i]).on_dense(self.activation(z))
+        second = self._layers()[i].second
+        if second is not None:
+            z = second.on_dense(self.activation(z))
         return super()._outputs(z, i, own)

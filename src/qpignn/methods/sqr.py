@@ -42,9 +42,8 @@ class SQR(NetMethod):
 
     def make_head(self, generator: torch.Generator, members: int) -> nn.Module:
         """Return the head."""
-        head = QuantileHead(self.hidden, generator=generator, members=members)
-        head.taus = taus_of(self.trained_levels())
-        return head
+        taus = taus_of(self.trained_levels())
+        return QuantileHead(self.hidden, taus, generator=generator, members=members)
 
     def compute_loss(self, outputs: Any, y: Tensor, weight: Tensor | None) -> Tensor:
         """Return the pinball loss at the random levels that the head has drawn."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple
 
 import torch
@@ -120,6 +120,7 @@ class QuantileHead(nn.Module):
 
     Args:
         hidden: length of the hidden vectors.
+        taus: levels of the quantiles that are returned.
         generator: draws the initial weights and τ.
         members: number of members.
 
@@ -128,14 +129,16 @@ class QuantileHead(nn.Module):
         τ (nodes,), its quantile (members, nodes), and a function that returns those quantiles
     """
 
-    def __init__(self, hidden: int, *, generator: torch.Generator, members: int = 1) -> None:
+    def __init__(
+        self, hidden: int, taus: Sequence[float], *, generator: torch.Generator, members: int = 1
+    ) -> None:
         super().__init__()
+        self.taus = taus
         self.inner = uniform_parameter((members, hidden, hidden), hidden + 1, generator)
         self.inner_bias = uniform_parameter((members, 1, hidden), hidden + 1, generator)
         self.by_tau = uniform_parameter((members, 1, hidden), hidden + 1, generator)
         self.outer = LinearHead(hidden, 1, generator=generator, members=members)
         self.generator = generator
-        self.taus: list[float] = [0.5]
 
     def forward(self, hidden: Tensor) -> Any:
         """Return quantiles at ``self.taus``; while training also a drawn τ and its quantile.

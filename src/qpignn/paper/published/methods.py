@@ -8,7 +8,7 @@ own unit (``mpiw_raw`` of a row).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -45,8 +45,8 @@ class PublishedSQR(SQR):
         generator = torch_rng(self.seed, "weights")
         encoder = SageEncoder(columns, self.hidden, 2, generator=generator, activation="relu")
         head = LinearHead(self.hidden, 1, generator=generator)
-        whole = _TauThroughLayers(encoder, head, columns, self.hidden)
-        whole.taus = taus_of(self.trained_levels())
+        taus = taus_of(self.trained_levels())
+        whole = _TauThroughLayers(encoder, head, columns, self.hidden, taus)
         return IntervalNet(_Pass(self.hidden, generator=generator), whole).to(torch.float64)
 
 
@@ -63,13 +63,19 @@ class _Pass(Encoder):
 class _TauThroughLayers(nn.Module):
     """The whole net, because its input changes with τ."""
 
-    def __init__(self, encoder: SageEncoder, head: nn.Module, columns: int, hidden: int) -> None:
+    def __init__(
+        self,
+        encoder: SageEncoder,
+        head: nn.Module,
+        columns: int,
+        hidden: int,
+        taus: Sequence[float],
+    ) -> None:
         super().__init__()
-        self.encoder, self.head = encoder, head
+        self.encoder, self.head, self.taus = encoder, head, taus
         shape, generator = (1, 1, hidden), encoder.generator
         self.neighbour_tau = uniform_parameter(shape, columns + 1, generator)
         self.root_tau = uniform_parameter(shape, columns + 1, generator)
-        self.taus: list[float] = [0.5]
 
     def _at(self, graph: GraphInputs, tau: Tensor) -> Tensor:
         first, second = self.encoder.layers
