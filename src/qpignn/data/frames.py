@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -111,7 +111,7 @@ def from_frames(
         )
     check_ids(ids, len(nodes))
     taken = [column for column in (id, target, node_weight, split) if column is not None]
-    require_columns("node", nodes, taken)
+    require_columns("node", nodes, [*taken, *coordinate_columns(nodes.columns, coordinates)])
     if coding is None:
         columns = _feature_columns(nodes, taken, features, ignore)
         forced = _categorical(nodes, columns, categorical)
@@ -123,18 +123,11 @@ def from_frames(
         own = None if features is None else tuple(features)
         lists: Any = {"categorical": tuple(categorical), "ignore": tuple(ignore)}
         _check_coding(coding, ColumnRoles(features=own, missing=missing, **lists).given())
-    out = Data(x=best_layout(compact(coding.encode(without(nodes, taken), ids))))
+    out = Data(x=best_layout(compact(coding.encode(nodes.drop(columns=taken), ids))))
     out.node_id, out.feature_names, out.coding = ids.to_numpy(), coding.feature_names, coding
     out.id_name = str(nodes.index.name or "id") if id is None else str(id)
-    if target is not None:
-        out.y = target_values(nodes[target], ids)
-    if node_weight is not None:
-        weight = numbers(nodes[node_weight], ids, f"node weight column {node_weight!r}")
-        out.node_weight = torch.from_numpy(weight.astype(np.float32))
-    if split is not None:
-        for name, mask in _split_masks(nodes[split], ids).items():
-            out[name] = mask
-    _add_coordinates(out, nodes, ids, coordinates)
+    roles: Any = {"target": target, "node_weight": node_weight, "split": split}
+    out.update(node_values(nodes, ids, **roles, coordinates=coordinates))
     index = NodeIndex(ids, match_ids)
     ends, weight_values = edge_ends_and_weights(edges, index, edge_ends, edge_weight)
     out.edge_index, merged = simple_edges(ends, len(nodes), weight_values, directed=directed)
@@ -221,16 +214,6 @@ def target_values(column: pd.Series[Any], ids: pd.Index) -> Tensor:
     return torch.from_numpy(numbers(column, ids, what, blanks=True, correct=advice))
 
 
-def without(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """Return a table without some columns.
-
-    Args:
-        frame: the table.
-        columns: names of columns to leave out, which it may lack.
-    """
-    return frame[[column for column in frame.columns if column not in columns]]
-
-
 def compact(x: npt.NDArray[np.float64]) -> Tensor:
     """Return features as float32, or float64 where float32 would make different nodes equal.
 
@@ -281,25 +264,67 @@ def warn_of_zeros(zeros: dict[str, str], coding: FeatureEncoder) -> None:
         )
 
 
-def _add_coordinates(
-    out: Data, nodes: pd.DataFrame, ids: pd.Index, wanted: Sequence[str] | None
-) -> None:
-    """Set ``pos`` (nodes, 2), in the unit of the table, and ``pos_names``, where there are any."""
-    named = {str(column).lower(): column for column in nodes.columns}
-    usual = next((pair for pair in COORDINATES if set(pair) <= set(named)), None)
-    if wanted is None and usual is None:
-        return
-    columns = [named[n] for n in usual or ()] if wanted is None else several("coordinates", wanted)
-    if len(columns) != 2:
-        raise GraphError(f"coordinates: expected two columns, got {quoted(columns)}; name two")
-    require_columns("node", nodes, columns)
-    try:
-        both = [numbers(nodes[name], ids, f"coordinate column {name!r}") for name in columns]
-    except GraphError:
-        if wanted is None:  # other columns of that name
-            return
-        raise
-    out.pos, out.pos_names = torch.from_numpy(np.column_stack(both)), [str(c) for c in columns]
+def node_values(
+    nodes: pd.DataFrame,
+    ids: pd.Index,
+    *,
+    target: str | None,
+    node_weight: str | None,
+    split: str | None,
+    coordinates: Sequence[str] | None,
+) -> dict[str, Any]:
+    """Return what a node table holds besides ids and features, as attributes of the graph.
+
+    Args:
+        nodes: the node table; only single columns are read.
+        ids: the nodes' ids, for messages.
+        target, node_weight, split, coordinates: roles of its columns, as in :func:`from_frames`.
+
+    Returns:
+        ``y``, ``node_weight``, masks, ``pos`` (nodes, 2), in the unit of the table, and
+        ``pos_names``: those that the table has.
+
+    Raises:
+        GraphError: naming the column, the value and the node.
+    """
+    values: dict[str, Any] = {}
+    if target is not None:
+        values["y"] = target_values(nodes[target], ids)
+    if node_weight is not None:
+        weight = numbers(nodes[node_weight], ids, f"node weight column {node_weight!r}")
+        values["node_weight"] = torch.from_numpy(weight.astype(np.float32))
+    if split is not None:
+        values |= _split_masks(nodes[split], ids)
+    if located := coordinate_columns(nodes.columns, coordinates):
+        try:
+            both = [numbers(nodes[name], ids, f"coordinate column {name!r}") for name in located]
+        except GraphError:
+            if coordinates is not None:  # else other columns of that name
+                raise
+        else:
+            values["pos"] = torch.from_numpy(np.column_stack(both))
+            values["pos_names"] = [str(name) for name in located]
+    return values
+
+
+def coordinate_columns(columns: Iterable[Any], wanted: Sequence[str] | None) -> list[Any]:
+    """Return the two columns with the nodes' positions; none where there are none.
+
+    Args:
+        columns: the columns of a node table.
+        wanted: those that the user named; ``None`` for those of usual names.
+
+    Raises:
+        GraphError: if the user named more or fewer than two.
+    """
+    if wanted is None:
+        named = {str(column).lower(): column for column in columns}
+        usual = next((pair for pair in COORDINATES if set(pair) <= set(named)), ())
+        return [named[name] for name in usual]
+    located = several("coordinates", wanted)
+    if len(located) != 2:
+        raise GraphError(f"coordinates: expected two columns, got {quoted(located)}; name two")
+    return located
 
 
 def _split_masks(column: pd.Series[Any], ids: pd.Index) -> dict[str, Tensor]:

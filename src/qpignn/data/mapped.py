@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -149,25 +149,14 @@ def write_graph(folder: str | Path, data: Data) -> None:
     ends, weight = simple_edges(
         data.edge_index.flip(0), nodes, data.get("edge_weight"), directed=True
     )
-    arrays = {name: data[name].numpy() for name in KINDS if data.get(name) is not None}
-    arrays["edge_index"] = ends.flip(0).numpy()
+    data.edge_index = ends.flip(0)
     if weight is not None:
-        arrays["edge_weight"] = weight.numpy()
+        data.edge_weight = weight
     with unfinished(folder) as staging:
-        for name, values in arrays.items():
-            kind = values.dtype.str if values.dtype.str in KINDS[name] else KINDS[name][0]
-            with array_file(staging / f"{name}.npy", kind, values.shape) as file:
-                file.write(np.ascontiguousarray(values, dtype=kind).tobytes())
+        write_arrays(staging, data, KINDS)
         if data.get("node_id") is not None:
             write_ids(staging, pd.Index(data.node_id, tupleize_cols=False))
-        finish(
-            folder,
-            staging,
-            directed=not is_undirected(ends, num_nodes=nodes),
-            feature_names=data.get("feature_names"),
-            coding=data.get("coding"),
-            pos_names=data.get("pos_names"),
-        )
+        finish(folder, staging, data, directed=not is_undirected(ends, num_nodes=nodes))
 
 
 @contextmanager
@@ -219,6 +208,22 @@ def unfinished(folder: Path) -> Iterator[Path]:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
+def write_arrays(staging: Path, data: Data, names: Iterable[str]) -> None:
+    """Write tensors of a graph.
+
+    Args:
+        staging: the staging folder.
+        data: the graph.
+        names: which tensors; those that the graph lacks are left out.
+    """
+    for name in names:
+        if data.get(name) is not None:
+            values = data[name].numpy()
+            kind = values.dtype.str if values.dtype.str in KINDS[name] else KINDS[name][0]
+            with array_file(staging / f"{name}.npy", kind, values.shape) as file:
+                file.write(np.ascontiguousarray(values, dtype=kind).tobytes())
+
+
 def write_ids(staging: Path, ids: pd.Index) -> None:
     """Write node ids, unless they are the row numbers.
 
@@ -237,12 +242,10 @@ def write_ids(staging: Path, ids: pd.Index) -> None:
 def finish(
     folder: Path,
     staging: Path,
+    data: Data,
     *,
     directed: bool,
-    feature_names: list[str] | None,
-    coding: FeatureEncoder | None,
     roles: dict[str, Any] | None = None,
-    pos_names: list[str] | None = None,
 ) -> GraphDescription:
     """Replace the folder's graph by the staged one and write its description.
 
@@ -251,11 +254,9 @@ def finish(
     Args:
         folder: the folder of the graph.
         staging: the staging folder with the new files.
+        data: the graph, of which ``coding``, ``feature_names`` and ``pos_names`` are used.
         directed: whether edges go one way.
-        feature_names: names of the features, if any.
-        coding: how a table became features, if it did.
         roles: the roles of the table's columns, if there is one.
-        pos_names: names of the two coordinates, if any.
 
     Returns:
         The description.
@@ -265,12 +266,13 @@ def finish(
     if "y.npy" in files:
         with (staging / "y.npy").open("rb") as file:
             labelled = int((~np.isnan(mapped_array(file, files["y.npy"]))).sum())
+    coding, pos_names = data.get("coding"), data.get("pos_names")
     stored = GraphDescription(
         nodes=files["x.npy"]["shape"][0],
         labelled=labelled,
         edges=files["edge_index.npy"]["shape"][1],
         directed=directed,
-        feature_names=None if feature_names is None else [str(name) for name in feature_names],
+        feature_names=data.get("feature_names"),
         coding=None if coding is None else coding.to_dict(),
         roles=roles,
         files=files,
