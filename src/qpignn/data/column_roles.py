@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from typing import Any, Self
 
 TEXT_FORMAT = ("encoding", "decimal", "thousands")
@@ -69,14 +69,6 @@ class ColumnRoles:
     def given(self) -> list[str]:
         """Return the names of the fields that differ from their defaults."""
         return [field.name for field in fields(self) if vars(self)[field.name] != field.default]
-
-    def with_(self, **changes: Any) -> Self:
-        """Return a copy with some values changed.
-
-        Args:
-            **changes: fields and their new values.
-        """
-        return replace(self, **changes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: lists in place of tuples."""

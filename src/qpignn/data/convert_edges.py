@@ -17,7 +17,6 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import torch
-from torch_geometric.data import Data
 
 from qpignn.data.column_roles import ColumnRoles
 from qpignn.data.columns import require_columns
@@ -29,7 +28,7 @@ from qpignn.data.edge_table import (
     refuse_loops,
     warn_of_counts,
 )
-from qpignn.data.graph import check_graph
+from qpignn.data.graph import check_weights
 from qpignn.data.ids import NodeIndex
 from qpignn.data.mapped_arrays import array_file
 from qpignn.data.parquet_table import ParquetTable
@@ -64,7 +63,7 @@ def edge_table(path: str | Path, roles: ColumnRoles) -> TextTable | ParquetTable
         SettingError: if DuckDB is not installed.
     """
     import_optional("duckdb", "converting an edge table")
-    table = in_pieces(open_edges(path, roles.edge_ends, **roles.text_format()))
+    table = in_pieces(open_edges(path, roles))
     header = pd.DataFrame(columns=table.columns)
     require_columns("edge", header, [] if roles.edge_weight is None else [roles.edge_weight])
     if roles.edge_ends is not None or len(table.columns) < 2:
@@ -107,8 +106,7 @@ def convert_edges(
             for done in _read_rows(database, pieces, ids, columns, as_text=as_text):
                 show(done, "")
         rows, loops = database.execute(COUNT).fetchall()[0]
-        if rows == loops:
-            refuse_loops(rows, ends)
+        refuse_loops(rows, loops, ends)
         most = (rows - loops) * (1 if roles.directed else 2)
         with progress_bar("sorting edges", most, shown=verbose) as show:
             listed = _write_sorted(database, len(ids.ids), folder, roles, show)
@@ -180,10 +178,7 @@ def _write_sorted(
     _join(folder / "edge_index.npy", "<i8", (2, edges), parts[:2])
     if weighted:
         # the rule of all graphs for the largest weight; each weight by itself is valid
-        loop, weight = torch.zeros((2, 1), dtype=torch.long), torch.tensor([largest])
-        check_graph(
-            Data(x=torch.zeros(1, 1), edge_index=loop, edge_weight=weight), need_target=False
-        )
+        check_weights("edge_weight", torch.tensor([largest]), 1)
         _join(folder / "edge_weight.npy", "<f4", (edges,), parts[2:])
     return listed
 

@@ -6,6 +6,7 @@ tables in memory: :func:`qpignn.from_frames` and :class:`FeatureEncoder`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -74,8 +75,8 @@ def node_table(path: str | Path, roles: ColumnRoles) -> NodeTable:
     Returns:
         The table, its roles with the id column filled in, and its feature columns.
     """
-    opened, id = open_nodes(path, roles.id, text=roles.categorical, **roles.text_format())
-    table, roles = in_pieces(opened), roles.with_(id=id)
+    opened, id = open_nodes(path, roles, text=roles.categorical)
+    table, roles = in_pieces(opened), replace(roles, id=id)
     # from_frames decides on two artificial nodes which columns are features
     made_up = pd.DataFrame({name: [0.0, 1.0] for name in table.columns})
     for name in made_up.columns.intersection(list(roles.categorical)):

@@ -244,12 +244,8 @@ class FeatureEncoder:
         if new:
             nodes = plural(len(new), "node")
             unknown.append(f"column {column.name!r}: {quoted(sorted(set(new)))} ({nodes})")
-        out = np.zeros((len(labels), len(column.feature_names)))
-        rows = np.flatnonzero(places >= 0)
-        out[rows, places[rows]] = 1
-        if column.blank:
-            out[:, -1] = blank
-        return out
+        one_hot = places[:, None] == np.arange(len(column.categories))
+        return np.column_stack([one_hot, blank] if column.blank else [one_hot]).astype(np.float64)
 
 
 def _learnt_column(

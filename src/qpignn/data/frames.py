@@ -134,8 +134,7 @@ def from_frames(
     if merged is not None:
         out.edge_weight = merged
     checked = check_graph(out, need_target=need_target and target is not None)
-    kept = out.edge_index.shape[1]
-    warn_of_merged(ends, kept, directed=directed, weighted=merged is not None)
+    warn_of_merged(ends, len(nodes), weighted=merged is not None)
     return checked
 
 

@@ -73,7 +73,7 @@ def check_graph(data: Data, *, need_target: bool = True) -> Data:
         check_labels(data.get("y"))
     for name, length in (("edge_weight", data.edge_index.shape[1]), ("node_weight", nodes)):
         if data.get(name) is not None:
-            data[name] = _checked_weight(name, data[name], length)
+            data[name] = check_weights(name, data[name], length)
     if data.get("node_weight") is not None and not bool((data.node_weight > 0).any()):
         raise GraphError("node_weight: expected some weight above 0, got zeros only; leave it out")
     for name in MASKS:
@@ -208,7 +208,17 @@ def check_labels(y: Tensor | None) -> None:
         )
 
 
-def _checked_weight(name: str, weight: Any, length: int) -> Tensor:
+def check_weights(name: str, weight: Any, length: int) -> Tensor:
+    """Return weights as floats, (length,).
+
+    Args:
+        name: of the weights, for messages.
+        weight: the weights.
+        length: how many there must be.
+
+    Raises:
+        GraphError: if one is negative or not finite, or their sums would not fit into float32.
+    """
     if not isinstance(weight, Tensor) or weight.numel() != length:
         got = tuple(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
         raise GraphError(f"{name}: expected a tensor of {length} numbers, got {got}; reshape it")

@@ -131,8 +131,7 @@ def read_parquet(path: Path, rows: int | None = None) -> pd.DataFrame:
             free memory.
     """
     with named_errors(path):
-        with pq.ParquetFile(path) as file:
-            count = file.metadata.num_rows
+        count = pq.read_metadata(path).num_rows
         if rows is not None and count != rows:
             raise ReadError(f"expected {rows:,} rows, got {count:,}; write the file again")
         _check_memory(path)
@@ -191,15 +190,11 @@ def _unpacked_bytes(column: pa.Array) -> int:
     """Return the bytes of an array's values, each counted as often as it occurs."""
     if not pa.types.is_dictionary(column.type):
         return int(column.nbytes)
-    if not _is_text(column.type.value_type):
+    try:
+        lengths = pc.binary_length(column.dictionary).cast(pa.int64())
+    except pa.ArrowNotImplementedError:  # no text
         return int(column.nbytes) + len(column) * int(column.dictionary.nbytes)
-    lengths = pc.binary_length(column.dictionary).cast(pa.int64())
     return int(pc.sum(lengths.take(column.indices)).as_py() or 0)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    names = ("string", "large_string", "binary", "large_binary", "fixed_size_binary")
-    return any(getattr(pa.types, f"is_{name}")(kind) for name in names)
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:

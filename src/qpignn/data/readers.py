@@ -151,12 +151,11 @@ def read_tables(
                 f"{edges}; give the GraphML file in the place of the nodes and no edge file"
             )
         return _read_graphml(files[0], roles.id or "id")
-    form = roles.text_format()
-    node_table, id = open_nodes(nodes, roles.id, text=text, sheet=roles.node_sheet, **form)
+    node_table, id = open_nodes(nodes, roles, text=text)
     node_frame = node_table.read()
     if edges is None:
         return GraphTables(node_frame, None, None, id)
-    edge_frame = open_edges(edges, roles.edge_ends, sheet=roles.edge_sheet, **form).read()
+    edge_frame = open_edges(edges, roles).read()
     check_header(edges, list(edge_frame.columns), set(node_frame[id]))
     return GraphTables(node_frame, edge_frame, None, id)
 

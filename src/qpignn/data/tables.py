@@ -69,15 +69,14 @@ def open_table(
 
 
 def open_nodes(
-    path: str | Path, id: str | None, *, text: Sequence[str] = (), **form: Any
+    path: str | Path, roles: ColumnRoles, *, text: Sequence[str] = ()
 ) -> tuple[Table, str]:
     """Open a node table, its ids and some other columns kept as text.
 
     Args:
         path: the file.
-        id: its id column; by default the one called id or the like.
+        roles: its format and its id column, by default the one called id or the like.
         text: further columns to keep as text, such as codes.
-        **form: the format of the file, as in :func:`open_table`.
 
     Returns:
         The table and the name of its id column.
@@ -85,13 +84,15 @@ def open_nodes(
     Raises:
         ReadError: if there is no such column.
     """
-    table = open_table(path, kind="node", **form)
-    if id is not None and id not in table.columns:
+    table = open_table(path, kind="node", sheet=roles.node_sheet, **roles.text_format())
+    name = roles.id
+    if name is None:
+        name = find_column(table.columns, ID_NAMES)
+    elif name not in table.columns:
         raise ReadError(
-            f"{path}: expected an id column {id!r}, got {quoted(table.columns, 12)}; "
+            f"{path}: expected an id column {name!r}, got {quoted(table.columns, 12)}; "
             f"name the right one with id=... (--id on the command line)"
         )
-    name = id if id is not None else find_column(table.columns, ID_NAMES)
     if name is None:
         try:
             id_column(table.read().reset_index(drop=True), None)
@@ -100,21 +101,21 @@ def open_nodes(
     return _keeping_text(table, [str(name), *text]), str(name)
 
 
-def open_edges(path: str | Path, ends: Sequence[str] | None, **form: Any) -> Table:
+def open_edges(path: str | Path, roles: ColumnRoles) -> Table:
     """Open an edge table, its two ends kept as text.
 
     Args:
         path: the file.
-        ends: its two id columns; by default those called from and to or the like, else the first
-            two.
-        **form: the format of the file, as in :func:`open_table`.
+        roles: its format and its two id columns, by default those called from and to or the like,
+            else the first two.
 
     Returns:
         The table.
     """
-    table = open_table(path, kind="edge", **form)
+    table = open_table(path, kind="edge", sheet=roles.edge_sheet, **roles.text_format())
+    ends: Any = roles.edge_ends
     if ends is None:
-        ends = known_ends([*table.columns]) or table.columns[:2]
+        ends = known_ends(table.columns) or table.columns[:2]
     return _keeping_text(table, several("edge_ends", ends))
 
 
@@ -172,13 +173,12 @@ def check_columns(nodes: str | Path, edges: str | Path | None, roles: ColumnRole
         ReadError: if a file cannot be opened.
         GraphError: naming the missing column and those there are.
     """
-    form = roles.text_format()
-    table, _ = open_nodes(nodes, roles.id, sheet=roles.node_sheet, **form)
+    table, _ = open_nodes(nodes, roles)
     named = [roles.target, roles.node_weight, roles.split, *roles.ignore, *roles.categorical]
     named += [*(roles.features or ()), *(roles.coordinates or ())]
     _check_named("node", table, named)
     if edges is not None:
-        table = open_edges(edges, roles.edge_ends, sheet=roles.edge_sheet, **form)
+        table = open_edges(edges, roles)
         _check_named("edge", table, [*(roles.edge_ends or ()), roles.edge_weight])
 
 

@@ -179,20 +179,26 @@ def fetch(file: SourceFile) -> Path:
     if here is not None:
         warn_altered(file, here)
         return here
-    if os.environ.get(OFFLINE, "") not in ("", "0"):
-        raise DataFileError(_message(file, [f"{OFFLINE} forbids downloading"]))
-    if not file.known_digest:
-        raise DataFileError(
-            _message(file, ["there is no known digest to check a download against"])
-            + f" It is at {' or '.join(file.urls)}."
-        )
     problems = []
-    for url in file.urls:
-        try:
-            return _download(file, url)
-        except (requests.RequestException, OSError, ValueError) as error:
-            problems.append(f"{url}: {error}")
-    raise DataFileError(_message(file, problems))
+    if os.environ.get(OFFLINE, "") not in ("", "0"):
+        problems.append(f"{OFFLINE} forbids downloading")
+    elif not file.known_digest:
+        place = f"It is at {' or '.join(file.urls)}"
+        problems.append(f"there is no known digest to check a download against. {place}")
+    else:
+        for url in file.urls:
+            try:
+                return _download(file, url)
+            except (requests.RequestException, OSError, ValueError) as error:
+                problems.append(f"{url}: {error}")
+    folder = os.environ.get(DATA_DIR)
+    looked = f"{DATA_DIR}={folder}" if folder else f"{DATA_DIR} (not set)"
+    raise DataFileError(
+        f"the data file {file.path!r} is not on this machine and could not be downloaded. "
+        f"Looked in {looked} and in the cache {cache_folder()}. "
+        f"Download: {'; '.join(problems)}. "
+        f"Set {DATA_DIR} to a folder that holds {file.path!r}, or connect and try again."
+    )
 
 
 def _download(file: SourceFile, url: str) -> Path:
@@ -214,14 +220,3 @@ def _download(file: SourceFile, url: str) -> Path:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
     return target
-
-
-def _message(file: SourceFile, problems: list[str]) -> str:
-    folder = os.environ.get(DATA_DIR)
-    looked = f"{DATA_DIR}={folder}" if folder else f"{DATA_DIR} (not set)"
-    return (
-        f"the data file {file.path!r} is not on this machine and could not be downloaded. "
-        f"Looked in {looked} and in the cache {cache_folder()}. "
-        f"Download: {'; '.join(problems)}. "
-        f"Set {DATA_DIR} to a folder that holds {file.path!r}, or connect and try again."
-    )
