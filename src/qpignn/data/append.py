@@ -78,10 +78,9 @@ def join_frames(
         out[name] = torch.cat([data[name], torch.zeros(len(new), dtype=torch.bool)])
     out.new_mask = torch.arange(len(ids)) >= len(ids) - len(new)
     index = NodeIndex(ids, match_ids)
-    ends, weight = _joined_edges(data, edges, index, edge_ends, edge_weight, directed=directed)
-    out.edge_index = ends
-    if weight is not None:
-        out.edge_weight = weight
+    out.edge_index, out.edge_weight = _joined_edges(
+        data, edges, index, edge_ends, edge_weight, directed=directed
+    )
     return check_graph(out, need_target=False)
 
 
@@ -125,13 +124,12 @@ def _joined_ids(data: Data, new: pd.Index) -> tuple[pd.Index, pd.Index]:
     return new, pd.Index([*old, *new], tupleize_cols=False)
 
 
-def _like(old: pd.Index, ids: Any) -> pd.Index:
+def _like(old: pd.Index, ids: Any) -> Any:
     """Return ids as text where the old ids are text, blanks as they are."""
-    index: pd.Index = pd.Index(ids, tupleize_cols=False)
     old_ids = set(old)
     if not all(isinstance(value, str) for value in old_ids):
-        return index
-    return pd.Index([_text(value, old_ids) for value in index], dtype=object, tupleize_cols=False)
+        return ids
+    return pd.Index([_text(value, old_ids) for value in ids], dtype=object, tupleize_cols=False)
 
 
 def _text(value: Any, old: set[str]) -> Any:

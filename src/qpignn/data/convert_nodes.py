@@ -105,9 +105,7 @@ def by_columns(nodes: NodeTable, staging: Path, *, memory: int, verbose: bool) -
     columns = [name for name in table.columns if name in needed]
     rows = piece_rows(memory, len(table.columns))
     with progress_bar("reading nodes", 2 * table.most_rows(), shown=verbose) as show:
-        return table.as_parquet(
-            staging / "nodes", rows, columns, lambda done: show(done, ""), memory=memory
-        )
+        return table.as_parquet(staging / "nodes", rows, columns, show, memory=memory)
 
 
 def read_ids(nodes: NodeTable, table: ParquetTable) -> pd.Index:

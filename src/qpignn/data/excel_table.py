@@ -40,13 +40,11 @@ class ExcelTable:
     Attributes:
         path: the workbook.
         columns: their names.
-        sheet: the sheet's name.
         frame: the whole sheet: a workbook cannot be read by pieces.
     """
 
     path: Path
     columns: list[str]
-    sheet: str
     frame: pd.DataFrame
 
     @classmethod
@@ -76,7 +74,7 @@ class ExcelTable:
                     f"expected an Excel workbook, got another file: {error}; save it as .xlsx again"
                 ) from error
             frame = _frame(rows, name)
-        return cls(path, list(frame.columns), name, frame)
+        return cls(path, list(frame.columns), frame)
 
     def read(self) -> pd.DataFrame:
         """Return the whole sheet."""

@@ -129,12 +129,10 @@ def from_frames(
     roles: Any = {"target": target, "node_weight": node_weight, "split": split}
     out.update(node_values(nodes, ids, **roles, coordinates=coordinates))
     index = NodeIndex(ids, match_ids)
-    ends, weight_values = edge_ends_and_weights(edges, index, edge_ends, edge_weight)
-    out.edge_index, merged = simple_edges(ends, len(nodes), weight_values, directed=directed)
-    if merged is not None:
-        out.edge_weight = merged
+    ends, weight = edge_ends_and_weights(edges, index, edge_ends, edge_weight)
+    out.edge_index, out.edge_weight = simple_edges(ends, len(nodes), weight, directed=directed)
     checked = check_graph(out, need_target=need_target and target is not None)
-    warn_of_merged(ends, len(nodes), weighted=merged is not None)
+    warn_of_merged(ends, len(nodes), weighted=weight is not None)
     return checked
 
 

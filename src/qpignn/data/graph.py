@@ -9,6 +9,7 @@ and ``pos_names``, the names of the two coordinates (lon and lat are degrees). M
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -321,6 +322,21 @@ def select_nodes(data: Data, nodes: Tensor) -> Data:
     for name in ("y", "node_weight", "pos", *MASKS):
         if data.get(name) is not None:
             out[name] = data[name][nodes]
+    return out
+
+
+def select_edges(data: Data, edges: Tensor) -> Data:
+    """Return a graph with some of its edges.
+
+    Args:
+        data: a checked graph.
+        edges: a boolean mask, or positions.
+    """
+    out = copy.copy(data)
+    out.edge_index = data.edge_index[:, edges]
+    for name in ("edge_weight", "edge_attr"):
+        if data.get(name) is not None:
+            out[name] = data[name][edges]
     return out
 
 

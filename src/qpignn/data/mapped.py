@@ -25,7 +25,7 @@ from torch_geometric.utils import is_undirected
 from qpignn.data.encoding import FeatureEncoder
 from qpignn.data.graph import check_graph, pair_of_names, simple_edges
 from qpignn.data.mapped_arrays import KINDS, array_file, mapped_array, read_header
-from qpignn.data.mapped_digests import check_digests
+from qpignn.data.mapped_digests import check_digests, invalid_graph
 from qpignn.data.matrix import is_sparse
 from qpignn.data.parquet_table import read_parquet
 from qpignn.errors import GraphError, LockedError, ReadError, SettingError, quoted
@@ -100,24 +100,19 @@ def open_graph(folder: str | Path, *, verbose: bool = False) -> Data:
 def _open_graph(folder: Path, verbose: bool) -> Data:
     stored = describe_graph(folder)
     out = Data()
+    files = {}
     with ExitStack() as opened:
-        try:
-            files = {
-                name: opened.enter_context(open_regular(folder / name)) for name in stored.files
-            }
-        except (OSError, ValueError) as error:
-            raise _invalid(folder, f"a file that cannot be read ({error})") from error
-        for name in (name for name in files if name != IDS):
+        for name, described in stored.files.items():
             try:
-                array = mapped_array(files[name], stored.files[name])
+                files[name] = opened.enter_context(open_regular(folder / name))
+                if name != IDS:
+                    array = mapped_array(files[name], described)
+                    out[name.removesuffix(".npy")] = torch.from_numpy(array)
             except (OSError, ValueError) as error:
-                raise _invalid(folder, f"a damaged {name} ({error})") from error
-            out[name.removesuffix(".npy")] = torch.from_numpy(array)
+                raise invalid_graph(folder, f"a damaged {name} ({error})") from error
         digests = {name: stored.files[name]["sha256"] for name in files}
         check_digests(folder, digests, files, verbose=verbose)
-    for name in ("feature_names", "pos_names"):
-        if getattr(stored, name) is not None:
-            out[name] = getattr(stored, name)
+    out.feature_names, out.pos_names = stored.feature_names, stored.pos_names
     if stored.coding is not None:
         out.coding = FeatureEncoder.from_dict(stored.coding)
     if IDS in stored.files:
@@ -149,9 +144,7 @@ def write_graph(folder: str | Path, data: Data) -> None:
     ends, weight = simple_edges(
         data.edge_index.flip(0), nodes, data.get("edge_weight"), directed=True
     )
-    data.edge_index = ends.flip(0)
-    if weight is not None:
-        data.edge_weight = weight
+    data.edge_index, data.edge_weight = ends.flip(0), weight
     with unfinished(folder) as staging:
         write_arrays(staging, data, KINDS)
         if data.get("node_id") is not None:
@@ -330,31 +323,24 @@ def describe_graph(folder: Path) -> GraphDescription:
     if not path.is_file():
         unfinished = f"one without {DESCRIPTION} (a conversion that did not finish?)"
         got = unfinished if folder.is_dir() else "a file" if folder.exists() else "nothing"
-        raise _invalid(folder, got)
+        raise invalid_graph(folder, got)
     try:
         document = read_json(path)
         version = document.pop("format")
         if version != FORMAT:
-            raise _invalid(folder, f"format {version!r}, where this version reads {FORMAT}")
+            raise invalid_graph(folder, f"format {version!r}, where this version reads {FORMAT}")
         stored = GraphDescription(**document)
         _check_shapes(stored)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         if isinstance(error, ReadError):
             raise
-        raise _invalid(folder, f"a damaged {DESCRIPTION} ({error})") from error
+        raise invalid_graph(folder, f"a damaged {DESCRIPTION} ({error})") from error
     for name, file in stored.files.items():
         there = (folder / name).stat().st_size if (folder / name).is_file() else None
         if there != file["bytes"]:
             got = "none" if there is None else f"{there:,} bytes"
-            raise _invalid(folder, f"{got} in place of the {file['bytes']:,} bytes of {name}")
+            raise invalid_graph(folder, f"{got} in place of the {file['bytes']:,} bytes of {name}")
     return stored
-
-
-def _invalid(folder: Path, got: str) -> ReadError:
-    return ReadError(
-        f"{folder}: expected a folder written by 'qpignn convert' or write_graph, got {got}; "
-        f"convert again"
-    )
 
 
 def _check_shapes(stored: GraphDescription) -> None:
@@ -403,7 +389,7 @@ def _read_ids(path: Path, nodes: int) -> npt.NDArray[Any]:
     try:
         ids = read_parquet(path, rows=nodes)["id"]
     except (ReadError, KeyError) as error:
-        raise _invalid(path.parent, f"a damaged {IDS} ({error})") from error
+        raise invalid_graph(path.parent, f"a damaged {IDS} ({error})") from error
     if pd.api.types.is_object_dtype(ids) and not all(isinstance(id, str) for id in ids):
-        raise _invalid(path.parent, f"{IDS} with ids that are neither numbers nor text")
+        raise invalid_graph(path.parent, f"{IDS} with ids that are neither numbers nor text")
     return ids.to_numpy()

@@ -45,22 +45,21 @@ def check_digests(
         ReadError: naming the first file whose bytes are others.
     """
     place = _record_path(folder)
-    before = _read_record(place)
-    after = {}
-    stale = [name for name in files if not _recorded(before.get(name), expected[name], files[name])]
-    total = sum(os.fstat(files[name].fileno()).st_size for name in stale)
+    records = _read_record(place)
+    stale = {}
+    for name, file in files.items():
+        if not _recorded(records.get(name), expected[name], file):
+            stale[name] = os.fstat(file.fileno()).st_size
+        elif _sample(file) != records[name]["sample"]:
+            raise _other_bytes(folder / name)
+    done, total = 0, sum(stale.values())
     with progress_bar("checking the graph's files", total, shown=verbose and bool(stale)) as show:
-        done = 0
-        for name, file in files.items():
-            after[name] = before.get(name)
-            if name in stale:
-                after[name] = _checked(folder / name, expected[name], file, show, done)
-                done += os.fstat(file.fileno()).st_size
-            elif _sample(file) != before[name]["sample"]:
-                raise _other_bytes(folder / name)
+        for name, size in stale.items():
+            records[name] = _checked(folder / name, expected[name], files[name], show, done)
+            done += size
     if stale:
         with suppress(WriteError):  # without a record the files are read whole again next time
-            document = {"format": FORMAT, "folder": str(folder.resolve()), "files": after}
+            document = {"format": FORMAT, "folder": str(folder.resolve()), "files": records}
             write_atomically(place, json.dumps(document).encode())
 
 
@@ -130,8 +129,18 @@ def _read_record(path: Path) -> dict[str, Any]:
 
 
 def _other_bytes(path: Path) -> ReadError:
+    got = f"other bytes in {path.name} than its description states (SHA-256)"
+    return invalid_graph(path.parent, f"{got}: the file was changed or damaged")
+
+
+def invalid_graph(folder: Path, got: str) -> ReadError:
+    """Return the error for a folder that is not a valid mapped graph.
+
+    Args:
+        folder: the folder.
+        got: what it holds.
+    """
     return ReadError(
-        f"{path.parent}: expected a folder written by 'qpignn convert' or write_graph, got other "
-        f"bytes in {path.name} than its description states (SHA-256): the file was changed or "
-        f"damaged; convert again"
+        f"{folder}: expected a folder written by 'qpignn convert' or write_graph, got {got}; "
+        f"convert again"
     )

@@ -41,14 +41,13 @@ class SourceFile:
     sha256: str | None = None
     git_blob: str | None = None
 
-    def problem(self, file: Path, *, fresh: bool = False) -> str | None:
+    def problem(self, file: Path) -> str | None:
         """Return what is wrong with a file's bytes, or None.
 
         Args:
             file: where the bytes are.
-            fresh: read the file even if it was read before and has the same size and time.
         """
-        digests = read_digests(file) if fresh else file_digests(file)
+        digests = file_digests(file)
         for kind, expected, got in (
             ("SHA-256", self.sha256, digests.sha256),
             ("git blob id", self.git_blob, digests.git_blob),
@@ -213,7 +212,7 @@ def _download(file: SourceFile, url: str) -> Path:
     try:
         pooch = import_optional("pooch", "a download")
         pooch.HTTPDownloader(progressbar=True, timeout=30)(url, str(temporary), None)
-        if (problem := file.problem(temporary, fresh=True)) is not None:
+        if (problem := file.problem(temporary)) is not None:
             raise ValueError(f"the download is damaged or not the original file: {problem}")
         os.replace(temporary, target)
     finally:
