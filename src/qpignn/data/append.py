@@ -15,9 +15,9 @@ from torch_geometric.utils import is_undirected
 from qpignn.data.columns import require_columns, valid_unicode
 from qpignn.data.edge_table import edge_ends_and_weights, end_columns
 from qpignn.data.encoding import FeatureEncoder
-from qpignn.data.frames import compact, id_index, target_values
+from qpignn.data.frames import compact, target_values
 from qpignn.data.graph import MASKS, check_graph, node_ids, simple_edges
-from qpignn.data.ids import NodeIndex, check_ids, id_column
+from qpignn.data.ids import NodeIndex, check_ids, find_ids
 from qpignn.data.matrix import is_sparse, stack_rows
 from qpignn.errors import GraphError, quoted
 
@@ -63,9 +63,9 @@ def join_frames(
     data = check_graph(data, need_target=False)
     coding = _checked_coding(data)
     require_columns("node", nodes, [column for column in (id, target) if column is not None])
-    id = id_column(nodes, id)
+    id, new = find_ids(nodes, id)
     taken = [column for column in (id, target) if column is not None]
-    new, ids = _joined_ids(data, id_index(nodes, id))
+    new, ids = _joined_ids(data, new)
     out = Data(x=_joined_features(data.x, coding.encode(nodes.drop(columns=taken), new)))
     out.node_id, out.coding, out.feature_names = ids.to_numpy(), coding, coding.feature_names
     out.id_name = data.get("id_name", "id")

@@ -18,7 +18,7 @@ from qpignn.data.columns import numbers, require_columns, several, valid_unicode
 from qpignn.data.edge_table import edge_ends_and_weights, warn_of_merged
 from qpignn.data.encoding import MISSING, NUMBER, FeatureEncoder
 from qpignn.data.graph import MASKS, check_graph, simple_edges
-from qpignn.data.ids import NodeIndex, check_ids, id_column
+from qpignn.data.ids import NodeIndex, check_ids, find_ids
 from qpignn.data.matrix import best_layout
 from qpignn.errors import GraphError, QpignnWarning, check_choice, quoted
 
@@ -103,8 +103,7 @@ def from_frames(
     """
     check_choice("way to treat missing values", missing, MISSING)
     require_columns("node", nodes, [] if id is None else [id])
-    id = id_column(nodes, id, _some_ends(edges))
-    ids = id_index(nodes, id)
+    id, ids = find_ids(nodes, id, _some_ends(edges))
     if not len(nodes):
         raise GraphError(
             "the node table: expected at least one node, got none; add rows to the table"
@@ -112,17 +111,17 @@ def from_frames(
     check_ids(ids, len(nodes))
     taken = [column for column in (id, target, node_weight, split) if column is not None]
     require_columns("node", nodes, [*taken, *coordinate_columns(nodes.columns, coordinates)])
+    if len(set(taken)) < len(taken):
+        raise GraphError(
+            f"expected a column of its own for every role, got {quoted(taken)}; name other columns"
+        )
     if coding is None:
-        columns = _feature_columns(nodes, taken, features, ignore)
-        forced = _categorical(nodes, columns, categorical)
-        _check_roles(taken, columns)
+        columns, forced = _feature_columns(nodes, taken, features, categorical, ignore)
         coding = FeatureEncoder.learn(nodes, columns, ids, missing=missing, categorical=forced)
         warn_of_zeros(nodes.attrs.get("zeros", {}), coding)
     else:
-        _check_roles(taken, [])
-        own = None if features is None else tuple(features)
-        lists: Any = {"categorical": tuple(categorical), "ignore": tuple(ignore)}
-        _check_coding(coding, ColumnRoles(features=own, missing=missing, **lists).given())
+        own: Any = {"features": features, "categorical": (*categorical,), "ignore": (*ignore,)}
+        _check_coding(coding, ColumnRoles(**own, missing=missing).given())
     out = Data(x=best_layout(compact(coding.encode(nodes.drop(columns=taken), ids))))
     out.node_id, out.feature_names, out.coding = ids.to_numpy(), coding.feature_names, coding
     out.id_name = str(nodes.index.name or "id") if id is None else str(id)
@@ -140,50 +139,38 @@ def _feature_columns(
     nodes: pd.DataFrame,
     taken: list[str],
     features: Sequence[str] | None,
+    categorical: Sequence[str],
     ignore: Sequence[str],
-) -> list[str]:
-    ignored = several("ignore", ignore)
-    named = None if features is None else several("features", features)
-    for wanted in (ignored, named or []):
-        require_columns("node", nodes, wanted)
-    used = {*taken, *(named or ())}
-    if clash := [column for column in ignored if column in used]:
+) -> tuple[list[str], list[str]]:
+    """Return the feature columns, and those of them that are categories whatever they hold."""
+    ignored, forced = several("ignore", ignore), several("categorical", categorical)
+    require_columns("node", nodes, [*ignored, *forced])
+    left_out = {*taken, *ignored}
+    columns = [column for column in nodes.columns if column not in left_out]
+    if features is not None:
+        columns = several("features", features)
+        require_columns("node", nodes, columns)
+    used = set(columns)
+    if clash := [column for column in ignored if column in taken or column in used]:
         raise GraphError(
             f"ignore: expected columns without another role, got {quoted(clash)}; leave them out"
         )
-    left_out = {*taken, *ignored}
-    columns = (
-        [column for column in nodes.columns if column not in left_out] if named is None else named
-    )
     if not columns:
         raise GraphError(
             f"expected at least one feature column besides {quoted([*taken, *ignored])}, got none; "
             f"add one, for instance each node's degree"
         )
-    return columns
-
-
-def _categorical(nodes: pd.DataFrame, columns: list[str], categorical: Sequence[str]) -> list[str]:
-    forced = several("categorical", categorical)
-    require_columns("node", nodes, forced)
-    if others := [column for column in forced if column not in {*columns}]:
+    if others := [column for column in forced if column not in used]:
         raise GraphError(
             f"categorical: expected feature columns, got {quoted(others)}; leave them out"
         )
-    return forced
-
-
-def _check_roles(taken: list[str], columns: list[str]) -> None:
-    if len(set(taken)) < len(taken):
-        raise GraphError(
-            f"expected a column of its own for every role, got {quoted(taken)}; name other columns"
-        )
     other_roles = [column for column in columns if column in taken]
-    if other_roles or len(set(columns)) < len(columns):
+    if other_roles or len(used) < len(columns):
         raise GraphError(
             f"features: expected each column once and none that has another role, got "
             f"{quoted(other_roles or columns)}; leave those out"
         )
+    return columns, forced
 
 
 def _check_coding(coding: Any, given: list[str]) -> None:
@@ -222,17 +209,6 @@ def compact(x: npt.NDArray[np.float64]) -> Tensor:
         lost = ~(np.abs(small - x).max(axis=0) <= 1e-4 * x.std(axis=0))
     varies = (x != x[:1]).any(axis=0)
     return torch.from_numpy(x if bool((lost & varies).any()) else small)
-
-
-def id_index(nodes: pd.DataFrame, id: str | None) -> pd.Index:
-    """Return a node table's ids.
-
-    Args:
-        nodes: the node table.
-        id: its id column; ``None`` for its index.
-    """
-    ids: pd.Index = pd.Index(nodes.index if id is None else nodes[id], tupleize_cols=False)
-    return ids
 
 
 def _some_ends(edges: pd.DataFrame | None) -> list[Any]:

@@ -13,7 +13,7 @@ from xml.parsers import expat
 import pandas as pd
 
 from qpignn.data.bounded import XML, BoundedReader, open_packed
-from qpignn.data.column_roles import ColumnRoles
+from qpignn.data.column_roles import DEFAULTS, ColumnRoles
 from qpignn.data.columns import several
 from qpignn.data.encoding import FeatureEncoder
 from qpignn.data.frames import from_frames, network_frames
@@ -124,7 +124,7 @@ def graph_from_tables(tables: GraphTables, **roles: Any) -> Data:
 def read_tables(
     nodes: str | Path,
     edges: str | Path | None,
-    roles: ColumnRoles | None = None,
+    roles: ColumnRoles = DEFAULTS,
     *,
     text: Sequence[str] = (),
 ) -> GraphTables:
@@ -142,7 +142,6 @@ def read_tables(
     Raises:
         ReadError: if a file is not the table it should be.
     """
-    roles = roles or ColumnRoles()
     files = [check_path("nodes", nodes), *([] if edges is None else [check_path("edges", edges)])]
     if any(file.name.lower().endswith(GRAPHML) for file in files):
         if edges is not None:

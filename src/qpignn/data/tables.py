@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from qpignn.data.column_roles import ColumnRoles
+from qpignn.data.column_roles import DEFAULTS, ColumnRoles
 from qpignn.data.columns import require_columns, several
 from qpignn.data.excel_table import EXCEL, ExcelTable
-from qpignn.data.ids import ID_NAMES, find_column, id_column, known_ends
+from qpignn.data.ids import ID_NAMES, find_column, find_ids, known_ends
 from qpignn.data.parquet_table import ParquetTable
 from qpignn.data.table_file import check_file
 from qpignn.data.text_table import TextTable
@@ -30,21 +30,13 @@ NO_TABLES = {
 Table = TextTable | ParquetTable | ExcelTable
 
 
-def open_table(
-    path: str | Path,
-    *,
-    encoding: str = "utf-8",
-    decimal: str = "auto",
-    thousands: str | None = None,
-    sheet: str | None = None,
-    kind: str = "table",
-) -> Table:
+def open_table(path: str | Path, roles: ColumnRoles = DEFAULTS, kind: str = "table") -> Table:
     """Open a table and read its header.
 
     Args:
         path: ``.parquet``, ``.xlsx``, or text (``.csv``, ``.tsv``, ``.csv.gz`` and others).
-        encoding, decimal, thousands: of text files.
-        sheet: of a workbook.
+        roles: the format of the file: ``encoding``, ``decimal`` and ``thousands`` of text, the
+            sheet of a workbook.
         kind: which table it is (``node`` or ``edge``), to choose a sheet of that name.
 
     Returns:
@@ -59,13 +51,13 @@ def open_table(
     if suffix in PARQUET:
         return ParquetTable.open(path)
     if suffix in EXCEL:
-        return ExcelTable.open(path, sheet, kind)
+        return ExcelTable.open(path, vars(roles).get(f"{kind}_sheet"), kind)
     if suffix in NO_TABLES:
         raise ReadError(
             f"{path}: expected a table (.csv, .tsv, .parquet, .xlsx), got {suffix}; "
             f"{NO_TABLES[suffix]}"
         )
-    return TextTable.open(path, encoding=encoding, decimal=decimal, thousands=thousands)
+    return TextTable.open(path, roles)
 
 
 def open_nodes(
@@ -84,7 +76,7 @@ def open_nodes(
     Raises:
         ReadError: if there is no such column.
     """
-    table = open_table(path, kind="node", sheet=roles.node_sheet, **roles.text_format())
+    table = open_table(path, roles, "node")
     name = roles.id
     if name is None:
         name = find_column(table.columns, ID_NAMES)
@@ -95,7 +87,7 @@ def open_nodes(
         )
     if name is None:
         try:
-            id_column(table.read().reset_index(drop=True), None)
+            find_ids(table.read().reset_index(drop=True), None)
         except GraphError as error:
             raise ReadError(f"{path}: {error}") from error
     return _keeping_text(table, [str(name), *text]), str(name)
@@ -112,7 +104,7 @@ def open_edges(path: str | Path, roles: ColumnRoles) -> Table:
     Returns:
         The table.
     """
-    table = open_table(path, kind="edge", sheet=roles.edge_sheet, **roles.text_format())
+    table = open_table(path, roles, "edge")
     ends: Any = roles.edge_ends
     if ends is None:
         ends = known_ends(table.columns) or table.columns[:2]

@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from qpignn.data.bounded import BLOCK, LEAST, BoundedReader, buffered, open_packed, text_cost
+from qpignn.data.column_roles import DEFAULTS, ColumnRoles
 from qpignn.data.parquet_table import ParquetTable
 from qpignn.data.sniff import LONGEST_HEADER, Layout, sniff
 from qpignn.data.table_file import named_errors
@@ -65,19 +66,12 @@ class TextTable:
     form: dict[str, Any]
 
     @classmethod
-    def open(
-        cls,
-        path: Path,
-        *,
-        encoding: str = "utf-8",
-        decimal: str = "auto",
-        thousands: str | None = None,
-    ) -> TextTable:
+    def open(cls, path: Path, roles: ColumnRoles = DEFAULTS) -> TextTable:
         """Open a file and read its first lines.
 
         Args:
             path: the file.
-            encoding, decimal, thousands: as in :func:`qpignn.data.sniff.sniff`.
+            roles: its ``encoding``, ``decimal`` and ``thousands``.
 
         Returns:
             The table.
@@ -85,8 +79,11 @@ class TextTable:
         Raises:
             ReadError: if it is not a text table with a header line.
         """
-        with named_errors(path, str(encoding)):
-            layout = sniff(path, encoding=encoding, decimal=decimal, thousands=thousands)
+        thousands = roles.thousands
+        with named_errors(path, str(roles.encoding)):
+            layout = sniff(
+                path, encoding=roles.encoding, decimal=roles.decimal, thousands=thousands
+            )
             form: dict[str, Any] = {
                 "encoding": layout.encoding,
                 "sep": layout.delimiter,
