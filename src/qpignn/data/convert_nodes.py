@@ -16,13 +16,7 @@ from torch_geometric.data import Data
 
 from qpignn.data.column_roles import ColumnRoles
 from qpignn.data.encoding import NUMBER, FeatureEncoder
-from qpignn.data.frames import (
-    compact,
-    coordinate_columns,
-    from_frames,
-    node_values,
-    warn_of_zeros,
-)
+from qpignn.data.frames import compact, coordinate_columns, from_frames, node_values, warn_of_zeros
 from qpignn.data.graph import check_graph
 from qpignn.data.ids import check_ids
 from qpignn.data.mapped import write_arrays, write_ids

@@ -20,18 +20,7 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
-from qpignn.data.columns import (
-    FILL,
-    LEAVE_OUT,
-    Floats,
-    category_labels,
-    check_blanks,
-    check_finite,
-    cleaned_text,
-    holds_numbers,
-    numbers,
-    refuse_many,
-)
+from qpignn.data.columns import Floats, feature_labels, feature_numbers, learn_feature
 from qpignn.data.matrix import columns
 from qpignn.errors import GraphError, QpignnWarning, check_choice, plural, quoted
 
@@ -66,11 +55,6 @@ class Column:
         values = [f"{self.name}={value}" for value in self.categories]
         names = values if self.kind == CATEGORY else [self.name]
         return [*names, f"{self.name} is blank"] if self.blank else names
-
-    @property
-    def description(self) -> str:
-        """Role and name of the column, for error messages."""
-        return f"feature column {self.name!r}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,9 +110,7 @@ class FeatureEncoder:
         """
         check_choice("way to treat missing values", missing, MISSING)
         forced = {*categorical}
-        learnt = [
-            _learnt_column(frame[name], str(name), ids, missing, name in forced) for name in columns
-        ]
+        learnt = [_learnt_column(frame[name], ids, missing, name in forced) for name in columns]
         out = cls(tuple(learnt), missing)
         if again := [name for name, count in Counter(out.feature_names).items() if count > 1]:
             raise GraphError(
@@ -224,9 +206,7 @@ class FeatureEncoder:
         return cls(columns, missing)
 
     def _encoded_numbers(self, column: Column, values: pd.Series[Any], ids: pd.Index) -> Floats:
-        out = numbers(values, ids, column.description, blanks=self.missing == "impute", fill=FILL)
-        check_finite(out, column.name, ids)
-        blank = np.isnan(out)
+        out, blank = feature_numbers(values, ids, blanks=self.missing == "impute")
         if column.fill is not None:
             out[blank] = column.fill
         return np.column_stack([out, blank] if column.blank else [out])
@@ -234,10 +214,7 @@ class FeatureEncoder:
     def _encoded_categories(
         self, column: Column, values: pd.Series[Any], ids: pd.Index, unknown: list[str]
     ) -> Floats:
-        labels = category_labels(values, ids, column.description)
-        blank = np.array([label is None for label in labels], dtype=bool)
-        if self.missing == "error":
-            check_blanks(blank, ids, column.description, "a category")
+        labels, blank = feature_labels(values, ids, blanks=self.missing == "impute")
         codes: dict[str | None, int] = {value: i for i, value in enumerate(column.categories)}
         places = np.array([codes.get(label, -1) for label in labels], dtype=np.int64)
         new = [str(labels[row]) for row in np.flatnonzero((places < 0) & ~blank)]
@@ -248,27 +225,14 @@ class FeatureEncoder:
         return np.column_stack([one_hot, blank] if column.blank else [one_hot]).astype(np.float64)
 
 
-def _learnt_column(
-    column: pd.Series[Any], name: str, ids: pd.Index, missing: str, forced: bool
-) -> Column:
-    what = f"feature column {name!r}"
-    plain = not forced and pd.api.types.is_numeric_dtype(column)
-    cleaned = column if plain else cleaned_text(column)
-    blank = cleaned.isna().to_numpy()
-    if missing == "impute" and blank.all():
-        raise GraphError(f"{what}: expected some values, got blanks only; {LEAVE_OUT}")
-    indicator = missing == "impute" and bool(blank.any())
-    if plain or holds_numbers(column, cleaned, ids, what, forced):
-        values = numbers(column, ids, what, blanks=missing == "impute", fill=FILL)
-        check_finite(values, name, ids)
-        fill = _median(values[~blank]) if missing == "impute" else None
-        return Column(name, NUMBER, (), fill, indicator)
-    if missing == "error":
-        check_blanks(blank, ids, what, "a category")
-    labels = {label for label in category_labels(column, ids, what) if label is not None}
-    if not forced:
-        refuse_many(labels, len(column), what)
-    return Column(name, CATEGORY, tuple(sorted(labels)), None, indicator)
+def _learnt_column(column: pd.Series[Any], ids: pd.Index, missing: str, forced: bool) -> Column:
+    name, impute = str(column.name), missing == "impute"
+    is_number, values, blank = learn_feature(column, ids, blanks=impute, forced=forced)
+    if is_number:
+        fill = _median(values[~blank]) if impute else None
+        return Column(name, NUMBER, (), fill, bool(blank.any()))
+    labels = sorted({*values} - {None})
+    return Column(name, CATEGORY, tuple(labels), None, bool(blank.any()))
 
 
 def _median(values: Floats) -> float:

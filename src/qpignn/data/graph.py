@@ -22,13 +22,7 @@ from torch import Tensor
 
 from qpignn.data.columns import LARGEST_WEIGHT, valid_unicode
 from qpignn.data.ids import check_ids
-from qpignn.data.matrix import (
-    all_finite,
-    integers_as_floats,
-    is_sparse,
-    select_rows,
-    stored_values,
-)
+from qpignn.data.matrix import all_finite, integers_as_floats, is_sparse, select_rows, stored_values
 from qpignn.errors import ArrayError, GraphError, brief, plural
 from qpignn.intervals import as_ids
 
