@@ -78,9 +78,22 @@ def join_frames(
         out[name] = torch.cat([data[name], torch.zeros(len(new), dtype=torch.bool)])
     out.new_mask = torch.arange(len(ids)) >= len(ids) - len(new)
     index = NodeIndex(ids, match_ids)
-    out.edge_index, out.edge_weight = _joined_edges(
-        data, edges, index, edge_ends, edge_weight, directed=directed
-    )
+    out.edge_index, out.edge_weight = data.edge_index, data.get("edge_weight")
+    if edges is not None and len(edges):
+        _check_new_edges(data, edge_weight, directed)
+        names = end_columns(edges, edge_ends)
+        named = edges.copy(deep=False)
+        for end in names:
+            named[end] = pd.Series(_like(ids, edges[end]), index=edges.index)
+        ends, weight = edge_ends_and_weights(
+            named, index, names, edge_weight, among="the joined graph"
+        )
+        added, weight = simple_edges(ends, len(ids), weight, directed=directed)
+        both = torch.cat([data.edge_index, added], dim=1)
+        weights = None
+        if weight is not None:
+            weights = torch.cat([data.edge_weight, weight.to(data.edge_weight.dtype)])
+        out.edge_index, out.edge_weight = simple_edges(both, len(ids), weights, directed=True)
     return check_graph(out, need_target=False)
 
 
@@ -147,18 +160,9 @@ def _joined_targets(data: Data, nodes: pd.DataFrame, new: pd.Index, target: str 
     return torch.cat([old, added.to(old.dtype)])
 
 
-def _joined_edges(
-    data: Data,
-    edges: pd.DataFrame | None,
-    ids: NodeIndex,
-    edge_ends: tuple[str, str] | None,
-    edge_weight: str | None,
-    *,
-    directed: bool,
-) -> tuple[Tensor, Tensor | None]:
+def _check_new_edges(data: Data, edge_weight: str | None, directed: bool) -> None:
+    """Raise where new edges do not fit those of the graph."""
     old = data.get("edge_weight")
-    if edges is None or not len(edges):
-        return data.edge_index, old
     if (old is None) != (edge_weight is None):
         raise GraphError(
             f"edge_weight: expected {'none' if old is None else 'a column'}, since the graph's "
@@ -170,12 +174,3 @@ def _joined_edges(
             "directed: expected true, since the graph has directed edges, got false; pass "
             "directed=True, and list a new edge twice where it goes both ways"
         )
-    names = end_columns(edges, edge_ends)
-    named = edges.copy(deep=False)
-    for end in names:
-        named[end] = pd.Series(_like(ids.ids, edges[end]), index=edges.index)
-    ends, weight = edge_ends_and_weights(named, ids, names, edge_weight, among="the joined graph")
-    added, weight = simple_edges(ends, len(ids.ids), weight, directed=directed)
-    both = torch.cat([data.edge_index, added], dim=1)
-    weights = None if old is None or weight is None else torch.cat([old, weight.to(old.dtype)])
-    return simple_edges(both, len(ids.ids), weights, directed=True)

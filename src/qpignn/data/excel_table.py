@@ -192,10 +192,9 @@ def to_excel(frame: pd.DataFrame) -> bytes:
 
     def cell(value: Any) -> Any:
         plain = value.item() if hasattr(value, "item") else value
-        if not isinstance(plain, str):
-            endless = isinstance(plain, float) and not math.isfinite(plain)
-            return plain if isinstance(plain, int | float) and not endless else str(plain)
-        made = WriteOnlyCell(sheet, value=plain)
+        if isinstance(plain, int | float) and abs(plain) < math.inf:
+            return plain
+        made = WriteOnlyCell(sheet, value=str(plain))
         made.data_type = "s"  # not "f": a formula
         return made
 

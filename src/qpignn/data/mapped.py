@@ -110,8 +110,7 @@ def _open_graph(folder: Path, verbose: bool) -> Data:
                     out[name.removesuffix(".npy")] = torch.from_numpy(array)
             except (OSError, ValueError) as error:
                 raise invalid_graph(folder, f"a damaged {name} ({error})") from error
-        digests = {name: stored.files[name]["sha256"] for name in files}
-        check_digests(folder, digests, files, verbose=verbose)
+        check_digests(folder, stored.files, files, verbose=verbose)
     out.feature_names, out.pos_names = stored.feature_names, stored.pos_names
     if stored.coding is not None:
         out.coding = FeatureEncoder.from_dict(stored.coding)
@@ -188,9 +187,8 @@ def unfinished(folder: Path) -> Iterator[Path]:
                 f"process is converting into; wait for its end, or choose another folder"
             ) from error
         try:
-            staging.mkdir(exist_ok=True)  # the previous holder of the lock has removed it
-            for path in staging.iterdir():  # left by a killed conversion
-                path.unlink()
+            shutil.rmtree(staging, ignore_errors=True)  # left by a killed conversion
+            staging.mkdir()
             yield staging
         finally:
             if not (folder / DESCRIPTION).exists():

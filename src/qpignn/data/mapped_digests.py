@@ -31,13 +31,13 @@ CLOCK_TICK = 20_000_000  # nanoseconds within which two changes may get the same
 
 
 def check_digests(
-    folder: Path, expected: Mapping[str, str], files: Mapping[str, BinaryIO], *, verbose: bool
+    folder: Path, described: Mapping[str, Any], files: Mapping[str, BinaryIO], *, verbose: bool
 ) -> None:
     """Raise unless open files of a folder have the digests they must have.
 
     Args:
         folder: where the files are.
-        expected: the SHA-256 digest of each, by name.
+        described: the description of each file, by name, with its ``sha256``.
         files: the same files, open for reading.
         verbose: whether to show progress where files are read whole.
 
@@ -48,14 +48,15 @@ def check_digests(
     records = _read_record(place)
     stale = {}
     for name, file in files.items():
-        if not _recorded(records.get(name), expected[name], file):
+        if not _recorded(records.get(name), described[name]["sha256"], file):
             stale[name] = os.fstat(file.fileno()).st_size
         elif _sample(file) != records[name]["sample"]:
             raise _other_bytes(folder / name)
     done, total = 0, sum(stale.values())
     with progress_bar("checking the graph's files", total, shown=verbose and bool(stale)) as show:
         for name, size in stale.items():
-            records[name] = _checked(folder / name, expected[name], files[name], show, done)
+            digest = described[name]["sha256"]
+            records[name] = _checked(folder / name, digest, files[name], show, done)
             done += size
     if stale:
         with suppress(WriteError):  # without a record the files are read whole again next time

@@ -103,9 +103,8 @@ def drop_edges(data: Data, share: float, *, seed: int = 0) -> Data:
         )
     ends = data.edge_index
     low, high = ends.min(dim=0).values, ends.max(dim=0).values
-    _, pair = torch.unique(low * data.x.shape[0] + high, return_inverse=True)
-    pairs = int(pair.max()) + 1 if len(pair) else 0
-    kept = torch.rand(pairs, generator=torch_rng(seed, "edge dropout")) >= share
+    pairs, pair = torch.unique(low * data.x.shape[0] + high, return_inverse=True)
+    kept = torch.rand(len(pairs), generator=torch_rng(seed, "edge dropout")) >= share
     return select_edges(data, kept[pair])
 
 
