@@ -19,7 +19,6 @@ import pyarrow as pa
 import torch
 
 from qpignn.data.column_roles import ColumnRoles
-from qpignn.data.columns import require_columns
 from qpignn.data.edge_sort import open_database, sorted_edges
 from qpignn.data.edge_table import (
     edge_weights,
@@ -33,7 +32,7 @@ from qpignn.data.ids import NodeIndex
 from qpignn.data.mapped_arrays import array_file
 from qpignn.data.parquet_table import ParquetTable
 from qpignn.data.table_file import piece_rows
-from qpignn.data.tables import in_pieces, open_edges
+from qpignn.data.tables import check_named, in_pieces, open_edges
 from qpignn.data.text_table import TextTable
 from qpignn.errors import import_optional
 from qpignn.runtime.progress import ShowProgress, progress_bar
@@ -64,10 +63,9 @@ def edge_table(path: str | Path, roles: ColumnRoles) -> TextTable | ParquetTable
     """
     import_optional("duckdb", "converting an edge table")
     table = in_pieces(open_edges(path, roles))
-    header = pd.DataFrame(columns=table.columns)
-    require_columns("edge", header, [] if roles.edge_weight is None else [roles.edge_weight])
+    check_named("edge", table, [roles.edge_weight])
     if roles.edge_ends is not None or len(table.columns) < 2:
-        end_columns(header, roles.edge_ends)
+        end_columns(pd.DataFrame(columns=table.columns), roles.edge_ends)
     return table
 
 

@@ -8,7 +8,6 @@ column, which is 1 where the value was blank.
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -22,7 +21,7 @@ import torch
 
 from qpignn.data.columns import Floats, feature_labels, feature_numbers, learn_feature
 from qpignn.data.matrix import columns
-from qpignn.errors import GraphError, QpignnWarning, check_choice, plural, quoted
+from qpignn.errors import GraphError, QpignnWarning, check_choice, check_number, plural, quoted
 
 MISSING = ("error", "impute")
 """How blanks among the features are treated."""
@@ -142,12 +141,7 @@ class FeatureEncoder:
                 f"of the fit{also}; give every column the fit used, under the same name"
             )
         unknown: list[str] = []
-        parts = [
-            self._encoded_numbers(column, frame[labels[column.name]], ids)
-            if column.kind == NUMBER
-            else self._encoded_categories(column, frame[labels[column.name]], ids, unknown)
-            for column in self.columns
-        ]
+        parts = [self._encoded(one, frame[labels[one.name]], ids, unknown) for one in self.columns]
         if unknown:
             warnings.warn(
                 f"expected categories that occurred in the fit, got new ones, which are treated as "
@@ -205,24 +199,24 @@ class FeatureEncoder:
             raise ValueError(f"columns: expected at least one, each name once, got {quoted(names)}")
         return cls(columns, missing)
 
-    def _encoded_numbers(self, column: Column, values: pd.Series[Any], ids: pd.Index) -> Floats:
-        out, blank = feature_numbers(values, ids, blanks=self.missing == "impute")
-        if column.fill is not None:
-            out[blank] = column.fill
-        return np.column_stack([out, blank] if column.blank else [out])
-
-    def _encoded_categories(
+    def _encoded(
         self, column: Column, values: pd.Series[Any], ids: pd.Index, unknown: list[str]
     ) -> Floats:
-        labels, blank = feature_labels(values, ids, blanks=self.missing == "impute")
-        codes: dict[str | None, int] = {value: i for i, value in enumerate(column.categories)}
-        places = np.array([codes.get(label, -1) for label in labels], dtype=np.int64)
-        new = [str(labels[row]) for row in np.flatnonzero((places < 0) & ~blank)]
-        if new:
-            nodes = plural(len(new), "node")
-            unknown.append(f"column {column.name!r}: {quoted(sorted(set(new)))} ({nodes})")
-        one_hot = places[:, None] == np.arange(len(column.categories))
-        return np.column_stack([one_hot, blank] if column.blank else [one_hot]).astype(np.float64)
+        """Return the features of one column; new categories are added to ``unknown``."""
+        blanks = self.missing == "impute"
+        if column.kind == NUMBER:
+            out, blank = feature_numbers(values, ids, blanks=blanks)
+            if column.fill is not None:
+                out[blank] = column.fill
+        else:
+            labels, blank = feature_labels(values, ids, blanks=blanks)
+            codes: dict[str | None, int] = {value: i for i, value in enumerate(column.categories)}
+            places = np.array([codes.get(label, -1) for label in labels], dtype=np.int64)
+            if new := [str(labels[row]) for row in np.flatnonzero((places < 0) & ~blank)]:
+                nodes = plural(len(new), "node")
+                unknown.append(f"column {column.name!r}: {quoted(sorted(set(new)))} ({nodes})")
+            out = (places[:, None] == np.arange(len(codes))).astype(np.float64)
+        return np.column_stack([out, blank] if column.blank else [out])
 
 
 def _learnt_column(column: pd.Series[Any], ids: pd.Index, missing: str, forced: bool) -> Column:
@@ -258,14 +252,9 @@ def _stored_column(values: dict[str, Any], missing: str) -> Column:
         raise TypeError(f"categories: expected text, got {quoted(categories)}")
     if len(set(categories)) < len(categories) or bool(categories) != (kind == CATEGORY):
         raise ValueError(f"categories of {name!r}: expected each once, got {quoted(categories)}")
-    fill = values["fill"]
-    if fill is not None and (isinstance(fill, bool) or not isinstance(fill, int | float)):
-        raise TypeError(f"fill: expected a number, got {type(fill).__name__}")
-    if fill is not None and not abs(fill) <= sys.float_info.max:
-        raise ValueError("fill: expected a finite number, got NaN or infinity")
+    fill = None if values["fill"] is None else check_number("fill", values["fill"])
     if (fill is not None) != (kind == NUMBER and missing == "impute"):
         raise ValueError(f"fill of {name!r}: expected one for numbers if blanks are imputed")
     if values["blank"] and missing == "error":
         raise ValueError(f"blank of {name!r}: expected false, since blanks raise an error")
-    number = None if fill is None else float(fill)
-    return Column(name, kind, tuple(categories), number, values["blank"])
+    return Column(name, kind, tuple(categories), fill, values["blank"])

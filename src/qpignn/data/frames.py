@@ -225,8 +225,7 @@ def warn_of_zeros(zeros: dict[str, str], coding: FeatureEncoder) -> None:
         zeros: columns of a text file whose digits begin with a zero, each with an example.
         coding: the encoder of the columns.
     """
-    numeric = [column.name for column in coding.columns if column.kind == NUMBER]
-    for name in (name for name in numeric if name in zeros):
+    for name in (one.name for one in coding.columns if one.kind == NUMBER and one.name in zeros):
         warnings.warn(
             f"feature column {name!r} holds numbers with leading zeros, such as {zeros[name]}, "
             f"which look like codes and are read as numbers; treat them as categories with "

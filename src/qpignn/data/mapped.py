@@ -356,13 +356,12 @@ def _check_shapes(stored: GraphDescription) -> None:
         "pos": [stored.nodes, 2],
     }
     for name, file in stored.files.items():
-        kind = name.removesuffix(".npy")
-        if name not in (IDS, f"{kind}.npy"):
+        if name not in NAMES:
             raise ValueError(f"a file {name!r}")
-        if name != IDS and file["dtype"] not in KINDS[kind]:
-            raise ValueError(f"{name} of type {file['dtype']}")
-        if name != IDS and file["shape"] != shapes.get(kind, [stored.nodes]):
-            raise ValueError(f"{name} of shape {file['shape']}")
+        kind = name.removesuffix(".npy")
+        right = file.get("shape") == shapes.get(kind, [stored.nodes])
+        if name != IDS and not (right and file["dtype"] in KINDS[kind]):
+            raise ValueError(f"{name} of shape {file['shape']} and type {file['dtype']}")
     if "edge_index.npy" not in stored.files:
         raise ValueError("no edge_index.npy")
 

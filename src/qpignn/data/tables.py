@@ -168,12 +168,19 @@ def check_columns(nodes: str | Path, edges: str | Path | None, roles: ColumnRole
     table, _ = open_nodes(nodes, roles)
     named = [roles.target, roles.node_weight, roles.split, *roles.ignore, *roles.categorical]
     named += [*(roles.features or ()), *(roles.coordinates or ())]
-    _check_named("node", table, named)
+    check_named("node", table, named)
     if edges is not None:
         table = open_edges(edges, roles)
-        _check_named("edge", table, [*(roles.edge_ends or ()), roles.edge_weight])
+        check_named("edge", table, [*(roles.edge_ends or ()), roles.edge_weight])
 
 
-def _check_named(kind: str, table: Table, named: Sequence[str | None]) -> None:
+def check_named(kind: str, table: Table, named: Sequence[str | None]) -> None:
+    """Check that a table has some columns.
+
+    Args:
+        kind: ``node`` or ``edge``, for messages.
+        table: the table.
+        named: names of columns; ``None`` for a role that no column has.
+    """
     header = pd.DataFrame(columns=table.columns)
     require_columns(kind, header, [name for name in named if name is not None])

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from qpignn.data.columns import Floats, Mask
 from qpignn.data.graph import labelled, node_ids
 from qpignn.data.ids import same_name
 from qpignn.data.matrix import column, is_sparse
@@ -37,10 +37,6 @@ CODES = re.compile(
 """Words in names of columns whose numbers are codes, not amounts."""
 EXPECTED = 10
 """Smallest expected number of labelled nodes among those where a column is blank."""
-
-Floats = npt.NDArray[np.float64]
-
-Mask = npt.NDArray[np.bool_]
 
 
 def data_warnings(data: Data, given: Tensor, *, edge_features: bool = False) -> list[str]:

@@ -289,11 +289,6 @@ class AtomicFiles:
             for _, kept in old:
                 _delete(kept)
 
-    def forget(self) -> None:
-        """Delete temporary files that have not been renamed."""
-        for _, temporary in self.changes:
-            _delete(temporary)
-
 
 def temporary_name(path: Path) -> Path:
     """Return a name beside ``path`` that no other process, thread or host chooses.
@@ -362,4 +357,5 @@ def atomic_files() -> Iterator[AtomicFiles]:
             files.give_names()
     finally:
         _open.reset(before)
-        files.forget()
+        for _, temporary in files.changes:  # those that have not been renamed
+            _delete(temporary)
