@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
 FILES = ("encoding", "decimal", "thousands", "node_sheet", "edge_sheet")
@@ -66,10 +66,7 @@ class ColumnRoles:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: lists in place of tuples."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-        }
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in vars(self).items()}
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:

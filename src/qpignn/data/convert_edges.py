@@ -97,7 +97,12 @@ def convert_edges(
     ends = end_columns(first, roles.edge_ends)
     with open_database(folder, half) as database:
         with progress_bar("reading edges", table.most_rows(), shown=verbose) as show:
-            as_text = _register_text_ids(database, ids, first, ends)
+            named = [ids.ids, *(first[end] for end in ends)]
+            as_text = ids.match == "exact" and all(map(pd.api.types.is_string_dtype, named))
+            if as_text:  # the database joins text ids, which pandas looks up slowly
+                positions = np.arange(len(ids.ids))
+                nodes = pa.table({"id": pa.array(ids.ids), "position": positions})
+                database.register("nodes", nodes)
             columns = [*ends, *([] if roles.edge_weight is None else [roles.edge_weight])]
             size = piece_rows(half, len(table.columns))
             pieces = table.pieces(size, [*dict.fromkeys(columns)], memory=half)
@@ -109,18 +114,6 @@ def convert_edges(
         with progress_bar("sorting edges", most, shown=verbose) as show:
             listed = _write_sorted(database, len(ids.ids), folder, roles, show)
     warn_of_counts(loops, rows - loops - listed, weighted=roles.edge_weight is not None)
-
-
-def _register_text_ids(
-    database: Any, ids: NodeIndex, first: pd.DataFrame, ends: tuple[str, str]
-) -> bool:
-    """Make nodes known to the database, if ids are text in both tables and compared as they are."""
-    is_text = pd.api.types.is_string_dtype
-    as_text = ids.match == "exact" and is_text(ids.ids) and all(is_text(first[end]) for end in ends)
-    if as_text:
-        positions = np.arange(len(ids.ids))
-        database.register("nodes", pa.table({"id": pa.array(ids.ids), "position": positions}))
-    return as_text
 
 
 def _read_rows(

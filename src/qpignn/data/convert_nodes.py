@@ -174,7 +174,7 @@ def convert_nodes(
     write_arrays(staging, graph, [name for name in KINDS if name != "x"])
     write_ids(staging, ids)
     names = coding.feature_names
-    return Data(coding=coding, feature_names=names, pos_names=graph.get("pos_names"))
+    return Data(coding=coding, feature_names=names, pos_names=values.get("pos_names"))
 
 
 def _needs_float64(source: _OneByOne, coding: FeatureEncoder, ids: pd.Index) -> bool:

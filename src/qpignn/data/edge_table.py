@@ -185,8 +185,6 @@ def end_positions(
     Raises:
         GraphError: if an id is blank or not a node's.
     """
-    if not len(end):
-        return np.empty(0, dtype=np.int64)
     named = pd.Index(end, tupleize_cols=False)
     if named.hasnans:
         rows = np.flatnonzero(named.isna()) + before + 1

@@ -236,9 +236,7 @@ def _median(values: Floats) -> float:
 
 
 def _check_types(values: dict[str, Any], types: dict[str, type]) -> None:
-    if not isinstance(values, dict):
-        raise TypeError(f"expected a JSON object, got {type(values).__name__}")
-    for name, kind in types.items():
+    for name, kind in types.items():  # what is not a JSON object cannot be indexed by names
         if not isinstance(values[name], kind):
             raise TypeError(f"{name}: expected {kind.__name__}, got {type(values[name]).__name__}")
 

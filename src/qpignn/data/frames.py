@@ -16,20 +16,18 @@ from torch_geometric.data import Data
 from qpignn.data.column_roles import ColumnRoles
 from qpignn.data.columns import numbers, require_columns, several, valid_unicode
 from qpignn.data.edge_table import edge_ends_and_weights, warn_of_merged
-from qpignn.data.encoding import MISSING, NUMBER, FeatureEncoder
+from qpignn.data.encoding import NUMBER, FeatureEncoder
 from qpignn.data.graph import MASKS, check_graph, simple_edges
 from qpignn.data.ids import NodeIndex, check_ids, find_ids
 from qpignn.data.matrix import best_layout
-from qpignn.errors import GraphError, QpignnWarning, check_choice, quoted
+from qpignn.errors import GraphError, QpignnWarning, quoted
 
 if TYPE_CHECKING:
     import networkx as nx
 
 SPLIT_NAMES = {
     "train": "train_mask",
-    "validation": "val_mask",
-    "valid": "val_mask",
-    "val": "val_mask",
+    **dict.fromkeys(("validation", "valid", "val"), "val_mask"),
     "test": "test_mask",
 }
 
@@ -101,7 +99,6 @@ def from_frames(
         GraphError: naming the column, the node and what to do.
         UnknownNameError: if ``missing`` or ``match_ids`` is not one of its choices.
     """
-    check_choice("way to treat missing values", missing, MISSING)
     require_columns("node", nodes, [] if id is None else [id])
     id, ids = find_ids(nodes, id, _some_ends(edges))
     if not len(nodes):

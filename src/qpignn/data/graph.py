@@ -249,8 +249,7 @@ def _checked_mask(name: str, mask: Any, nodes: int) -> Tensor:
 
 
 def _check_disjoint(data: Data) -> None:
-    present = [name for name in MASKS if data.get(name) is not None]
-    for first, second in combinations(present, 2):
+    for first, second in combinations((name for name in MASKS if name in data), 2):
         if shared := int((data[first] & data[second]).sum()):
             raise GraphError(
                 f"{first} and {second} share {shared} nodes; make them with split_nodes(...)"

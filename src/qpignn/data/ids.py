@@ -108,8 +108,7 @@ def find_ids(
 def _candidates(nodes: pd.DataFrame, ends: Sequence[Any]) -> str:
     """Return advice that lists columns with unique values, those with the edges' ids first."""
     unique = [name for name in nodes.columns if _may_be_ids(nodes[name])]
-    holds = [name for name in unique if len(ends) and nodes[name].isin(ends).any()]
-    likely = [*holds, *(name for name in unique if name not in holds)]
+    likely = sorted(unique, key=lambda name: not nodes[name].isin(ends).any())
     if not likely:
         return "none of them has a different value in every row; add a column of ids"
     return (

@@ -139,10 +139,8 @@ def write_graph(folder: str | Path, data: Data) -> None:
     if is_sparse(data.x):
         raise GraphError("x: expected dense features to write, got sparse ones; use .to_dense()")
     nodes = data.x.shape[0]
-    # simple_edges sorts by the first row, which must be the target
-    ends, weight = simple_edges(
-        data.edge_index.flip(0), nodes, data.get("edge_weight"), directed=True
-    )
+    reverse = data.edge_index.flip(0)  # sorted by the first row, which must be the target
+    ends, weight = simple_edges(reverse, nodes, data.get("edge_weight"), directed=True)
     data.edge_index, data.edge_weight = ends.flip(0), weight
     with unfinished(folder) as staging:
         write_arrays(staging, data, KINDS)
@@ -231,12 +229,7 @@ def write_ids(staging: Path, ids: pd.Index) -> None:
 
 
 def finish(
-    folder: Path,
-    staging: Path,
-    data: Data,
-    *,
-    directed: bool,
-    roles: dict[str, Any] | None = None,
+    folder: Path, staging: Path, data: Data, *, directed: bool, roles: dict[str, Any] | None = None
 ) -> GraphDescription:
     """Replace the folder's graph by the staged one and write its description.
 

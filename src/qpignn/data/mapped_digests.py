@@ -44,7 +44,8 @@ def check_digests(
     Raises:
         ReadError: naming the first file whose bytes are others.
     """
-    place = _record_path(folder)
+    name_of_record = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
+    place = cache_folder() / FOLDER / f"{name_of_record}.json"
     records = _read_record(place)
     stale = {}
     for name, file in files.items():
@@ -94,11 +95,9 @@ def _settled_stamp(file: BinaryIO) -> tuple[int, ...]:
 
 def _recorded(record: Any, expected: str, file: BinaryIO) -> bool:
     """Whether a record holds for an open file as it is now."""
-    stamp = file_stamp(file.fileno())
     return (
         isinstance(record, dict)
-        and stamp is not None
-        and record.get("stamp") == list(stamp)
+        and record.get("stamp") == [*(file_stamp(file.fileno()) or ())]
         and record.get("sha256") == expected
         and isinstance(record.get("sample"), str)
     )
@@ -112,11 +111,6 @@ def _sample(file: BinaryIO) -> str:
         file.seek(max(size - BLOCK, 0) * i // (BLOCKS - 1))
         digest.update(file.read(BLOCK))
     return digest.hexdigest()
-
-
-def _record_path(folder: Path) -> Path:
-    name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
-    return cache_folder() / FOLDER / f"{name}.json"
 
 
 def _read_record(path: Path) -> dict[str, Any]:

@@ -165,10 +165,9 @@ def _read_graphml(path: Path, id: str) -> GraphTables:
     check_file(path)
     try:
         declared = _declared_nodes(path)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), open_packed(path) as file:
             warnings.simplefilter("ignore", UserWarning)  # ports of nodes, keys without a type
-            with open_packed(path) as file:
-                graph = nx.read_graphml(file, node_type=_node_name)
+            graph = nx.read_graphml(file, node_type=_node_name)
         _check_declared(declared, graph)
     except ReadError as error:
         raise ReadError(f"{path}: {error}") from error

@@ -77,19 +77,17 @@ def open_nodes(
         ReadError: if there is no such column.
     """
     table = open_table(path, roles, "node")
-    name = roles.id
-    if name is None:
-        name = find_column(table.columns, ID_NAMES)
-    elif name not in table.columns:
-        raise ReadError(
-            f"{path}: expected an id column {name!r}, got {quoted(table.columns, 12)}; "
-            f"name the right one with id=... (--id on the command line)"
-        )
+    name = find_column(table.columns, ID_NAMES) if roles.id is None else roles.id
     if name is None:
         try:
             find_ids(table.read().reset_index(drop=True), None)
         except GraphError as error:
             raise ReadError(f"{path}: {error}") from error
+    if name not in table.columns:
+        raise ReadError(
+            f"{path}: expected an id column {name!r}, got {quoted(table.columns, 12)}; "
+            f"name the right one with id=... (--id on the command line)"
+        )
     return _keeping_text(table, [str(name), *text]), str(name)
 
 

@@ -132,9 +132,8 @@ def _targets(data: Data, given: Mask) -> Iterator[str]:
 def _if_many(some: Mask, asked: Mask, message: str) -> list[str]:
     """Return a message about some of the nodes to predict, unless they are few."""
     count, total = int(some.sum()), int(asked.sum())
-    return (
-        [f"{count:,} of {total:,} nodes to predict {message}"] if count >= FEW * total > 0 else []
-    )
+    few = total == 0 or count < FEW * total
+    return [] if few else [f"{count:,} of {total:,} nodes to predict {message}"]
 
 
 def _missing_as_numbers(data: Data, given: Mask) -> Iterator[str]:
