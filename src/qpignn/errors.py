@@ -145,13 +145,16 @@ def check_choice(kind: str, name: str, choices: Iterable[str]) -> str:
     return name
 
 
-def check_setting_names(owner: str, given: Iterable[str], choices: Iterable[str]) -> None:
+def check_setting_names(
+    owner: str, given: Iterable[str], choices: Iterable[str], kind: str = "setting"
+) -> None:
     """Check that settings exist.
 
     Args:
-        owner: name of the class that has the settings.
+        owner: name of what has the settings, such as a class.
         given: names of the settings that were passed.
         choices: names of all settings.
+        kind: what they are called in the message.
 
     Raises:
         SettingError: if one does not exist.
@@ -160,7 +163,7 @@ def check_setting_names(owner: str, given: Iterable[str], choices: Iterable[str]
     for name in given:
         if name not in choices:
             raise SettingError(
-                f"{owner} has no setting {name!r}; it has {', '.join(choices)}"
+                f"{owner} has no {kind} {name!r}; it has {', '.join(choices)}"
                 f"{similar_to(name, choices)}"
             )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -236,7 +236,7 @@ def _graph(
     tables = read_tables(nodes, edges, roles, text=roles.categorical)
     data = graph_from_tables(tables, **roles.columns())
     directed = roles.directed if tables.directed is None else tables.directed
-    return data, tables, Origin(None, roles.with_(id=tables.id, directed=directed))
+    return data, tables, Origin(None, replace(roles, id=tables.id, directed=directed))
 
 
 def _fit_kept(

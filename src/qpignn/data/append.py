@@ -15,9 +15,9 @@ from torch_geometric.utils import is_undirected
 from qpignn.data.columns import require_columns, valid_unicode
 from qpignn.data.edge_table import edge_ends_and_weights, end_columns
 from qpignn.data.encoding import FeatureEncoder
-from qpignn.data.frames import compact, id_index, target_values, without
+from qpignn.data.frames import compact, target_values
 from qpignn.data.graph import MASKS, check_graph, node_ids, simple_edges
-from qpignn.data.ids import NodeIndex, check_ids, id_column
+from qpignn.data.ids import NodeIndex, check_ids, find_ids
 from qpignn.data.matrix import is_sparse, stack_rows
 from qpignn.errors import GraphError, quoted
 
@@ -63,10 +63,10 @@ def join_frames(
     data = check_graph(data, need_target=False)
     coding = _checked_coding(data)
     require_columns("node", nodes, [column for column in (id, target) if column is not None])
-    id = id_column(nodes, id)
+    id, new = find_ids(nodes, id)
     taken = [column for column in (id, target) if column is not None]
-    new, ids = _joined_ids(data, id_index(nodes, id))
-    out = Data(x=_joined_features(data.x, coding.encode(without(nodes, taken), new)))
+    new, ids = _joined_ids(data, new)
+    out = Data(x=_joined_features(data.x, coding.encode(nodes.drop(columns=taken), new)))
     out.node_id, out.coding, out.feature_names = ids.to_numpy(), coding, coding.feature_names
     out.id_name = data.get("id_name", "id")
     if data.get("y") is not None or target is not None:
@@ -78,10 +78,22 @@ def join_frames(
         out[name] = torch.cat([data[name], torch.zeros(len(new), dtype=torch.bool)])
     out.new_mask = torch.arange(len(ids)) >= len(ids) - len(new)
     index = NodeIndex(ids, match_ids)
-    ends, weight = _joined_edges(data, edges, index, edge_ends, edge_weight, directed=directed)
-    out.edge_index = ends
-    if weight is not None:
-        out.edge_weight = weight
+    out.edge_index, out.edge_weight = data.edge_index, data.get("edge_weight")
+    if edges is not None and len(edges):
+        _check_new_edges(data, edge_weight, directed)
+        names = end_columns(edges, edge_ends)
+        named = edges.copy(deep=False)
+        for end in names:
+            named[end] = pd.Series(_like(ids, edges[end]), index=edges.index)
+        ends, weight = edge_ends_and_weights(
+            named, index, names, edge_weight, among="the joined graph"
+        )
+        added, weight = simple_edges(ends, len(ids), weight, directed=directed)
+        both = torch.cat([data.edge_index, added], dim=1)
+        weights = None
+        if weight is not None:
+            weights = torch.cat([data.edge_weight, weight.to(data.edge_weight.dtype)])
+        out.edge_index, out.edge_weight = simple_edges(both, len(ids), weights, directed=True)
     return check_graph(out, need_target=False)
 
 
@@ -125,13 +137,12 @@ def _joined_ids(data: Data, new: pd.Index) -> tuple[pd.Index, pd.Index]:
     return new, pd.Index([*old, *new], tupleize_cols=False)
 
 
-def _like(old: pd.Index, ids: Any) -> pd.Index:
+def _like(old: pd.Index, ids: Any) -> Any:
     """Return ids as text where the old ids are text, blanks as they are."""
-    index: pd.Index = pd.Index(ids, tupleize_cols=False)
     old_ids = set(old)
     if not all(isinstance(value, str) for value in old_ids):
-        return index
-    return pd.Index([_text(value, old_ids) for value in index], dtype=object, tupleize_cols=False)
+        return ids
+    return pd.Index([_text(value, old_ids) for value in ids], dtype=object, tupleize_cols=False)
 
 
 def _text(value: Any, old: set[str]) -> Any:
@@ -149,18 +160,9 @@ def _joined_targets(data: Data, nodes: pd.DataFrame, new: pd.Index, target: str 
     return torch.cat([old, added.to(old.dtype)])
 
 
-def _joined_edges(
-    data: Data,
-    edges: pd.DataFrame | None,
-    ids: NodeIndex,
-    edge_ends: tuple[str, str] | None,
-    edge_weight: str | None,
-    *,
-    directed: bool,
-) -> tuple[Tensor, Tensor | None]:
+def _check_new_edges(data: Data, edge_weight: str | None, directed: bool) -> None:
+    """Raise where new edges do not fit those of the graph."""
     old = data.get("edge_weight")
-    if edges is None or not len(edges):
-        return data.edge_index, old
     if (old is None) != (edge_weight is None):
         raise GraphError(
             f"edge_weight: expected {'none' if old is None else 'a column'}, since the graph's "
@@ -172,12 +174,3 @@ def _joined_edges(
             "directed: expected true, since the graph has directed edges, got false; pass "
             "directed=True, and list a new edge twice where it goes both ways"
         )
-    names = end_columns(edges, edge_ends)
-    named = edges.copy(deep=False)
-    for end in names:
-        named[end] = pd.Series(_like(ids.ids, edges[end]), index=edges.index)
-    ends, weight = edge_ends_and_weights(named, ids, names, edge_weight, among="the joined graph")
-    added, weight = simple_edges(ends, len(ids.ids), weight, directed=directed)
-    both = torch.cat([data.edge_index, added], dim=1)
-    weights = None if old is None or weight is None else torch.cat([old, weight.to(old.dtype)])
-    return simple_edges(both, len(ids.ids), weights, directed=True)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any, Self
 
-TEXT_FORMAT = ("encoding", "decimal", "thousands")
-"""Fields that describe how text files are written."""
-FILES = (*TEXT_FORMAT, "node_sheet", "edge_sheet")
+FILES = ("encoding", "decimal", "thousands", "node_sheet", "edge_sheet")
 """Fields that describe the format of files; the others are roles of columns."""
 
 
@@ -62,28 +60,13 @@ class ColumnRoles:
         """Return the roles of columns, as keyword arguments of :func:`qpignn.from_frames`."""
         return {name: value for name, value in vars(self).items() if name not in FILES}
 
-    def text_format(self) -> dict[str, Any]:
-        """Return the format of text files, as keyword arguments of ``open_table``."""
-        return {name: vars(self)[name] for name in TEXT_FORMAT}
-
     def given(self) -> list[str]:
         """Return the names of the fields that differ from their defaults."""
         return [field.name for field in fields(self) if vars(self)[field.name] != field.default]
 
-    def with_(self, **changes: Any) -> Self:
-        """Return a copy with some values changed.
-
-        Args:
-            **changes: fields and their new values.
-        """
-        return replace(self, **changes)
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain JSON: lists in place of tuples."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-        }
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in vars(self).items()}
 
     @classmethod
     def from_dict(cls, values: Any) -> Self:
@@ -103,6 +86,9 @@ class ColumnRoles:
                 raise TypeError(f"{name!r}: expected a role of type {types.get(name)}")
         roles: Any = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
         return cls(**roles)
+
+
+DEFAULTS = ColumnRoles()
 
 
 def _is_a(value: Any, kind: str) -> bool:

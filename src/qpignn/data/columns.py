@@ -7,7 +7,7 @@ among them and free text raise errors, each with advice.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, time, timedelta
 from typing import Any
@@ -19,6 +19,7 @@ import pandas as pd
 from qpignn.errors import GraphError, brief, plural, quoted, similar_to
 
 Floats = npt.NDArray[np.float64]
+Mask = npt.NDArray[np.bool_]
 
 LARGEST_WEIGHT = 1e30  # sums of a hundred million such weights fit into float32
 MOST_CATEGORIES = 100
@@ -150,7 +151,7 @@ def numbers(
     _refuse_dates(column, what)
     values = column
     if not pd.api.types.is_numeric_dtype(column):
-        column = cleaned_text(column)  # blank text is missing
+        column = _cleaned_text(column)  # blank text is missing
         values = _to_numeric(column, what)
         text = (values.isna() & column.notna()).to_numpy()
         if text.any():
@@ -158,13 +159,11 @@ def numbers(
     if pd.api.types.is_complex_dtype(values):
         raise GraphError(f"{what}: expected real numbers, got complex ones; {correct}")
     if not blanks:
-        check_blanks(values.isna().to_numpy(), ids, what, "a number", fill)
+        _check_blanks(values.isna().to_numpy(), ids, what, "a number", fill)
     return values.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
 
 
-def _not_a_number(
-    column: pd.Series[Any], text: npt.NDArray[np.bool_], ids: pd.Index, what: str
-) -> str:
+def _not_a_number(column: pd.Series[Any], text: Mask, ids: pd.Index, what: str) -> str:
     row = int(np.flatnonzero(text)[0])
     value = column.iloc[row]
     style = _written_with(value)
@@ -184,32 +183,58 @@ def _to_numeric(column: pd.Series[Any], what: str) -> pd.Series[Any]:
         raise GraphError(f"{what}: expected numbers, got {error}; {LEAVE_OUT}") from error
 
 
-def cleaned_text(column: pd.Series[Any]) -> pd.Series[Any]:
-    """Return a column as objects, with text of spaces only as missing.
-
-    Args:
-        column: values of any type.
-    """
+def _cleaned_text(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Return a column as objects, with text of spaces only as missing."""
     column = column.astype(object)
     spaces = [isinstance(value, str) and not value.strip() for value in column]
     return column.mask(np.array(spaces, dtype=bool))
 
 
-def holds_numbers(
-    column: pd.Series[Any], cleaned: pd.Series[Any], ids: pd.Index, what: str, forced: bool
-) -> bool:
-    """Return whether a column without a numeric type holds numbers, not categories.
+def learn_feature(
+    column: pd.Series[Any], ids: pd.Index, *, blanks: bool, forced: bool
+) -> tuple[bool, Any, Mask]:
+    """Return whether a feature column holds numbers, not categories; its values; its blanks.
 
     Args:
         column: the column.
-        cleaned: the same from :func:`cleaned_text`.
         ids: the nodes' ids, for messages.
-        what: the column's role and name, for messages.
+        blanks: whether some values may be blank.
         forced: whether the user declared it a category.
 
+    Returns:
+        The kind, and the values and blanks as :func:`feature_numbers` or :func:`feature_labels`
+        return them.
+
     Raises:
-        GraphError: if it holds neither: dates, nested values, or mostly numbers and some text.
+        GraphError: if it holds neither: dates, nested values, mostly numbers and some text, blanks
+            only, or too many different texts (over 100, or more than one for every two of over 20
+            nodes).
     """
+    what = _feature(column)
+    is_number = _holds_numbers(column, ids, what, forced=forced)
+    read: Callable[..., Any] = feature_numbers if is_number else feature_labels
+    values, blank = read(column, ids, blanks=blanks)
+    if blank.all():
+        raise GraphError(f"{what}: expected some values, got blanks only; {LEAVE_OUT}")
+    labels = set() if is_number or forced else {*values} - {None}
+    nodes = len(column)
+    if len(labels) > MOST_CATEGORIES or (nodes > FEW_NODES and 2 * len(labels) > nodes):
+        raise GraphError(
+            f"{what}: expected numbers or a few categories, got {len(labels):,} different texts on "
+            f"{nodes:,} nodes ({quoted(sorted(labels), 3)}): it looks like a name or free text; "
+            f"{LEAVE_OUT}, or force it with {FORCE}"
+        )
+    return is_number, values, blank
+
+
+def _feature(column: pd.Series[Any]) -> str:
+    return f"feature column {str(column.name)!r}"
+
+
+def _holds_numbers(column: pd.Series[Any], ids: pd.Index, what: str, *, forced: bool) -> bool:
+    if not forced and pd.api.types.is_numeric_dtype(column):
+        return True
+    cleaned = _cleaned_text(column)
     _refuse_nested(cleaned, ids, what)
     _refuse_dates(column, what, forced=forced)
     if forced or isinstance(column.dtype, pd.CategoricalDtype):
@@ -249,7 +274,7 @@ def _refuse_dates(column: pd.Series[Any], what: str, *, forced: bool = False) ->
     kinds = pd.api.types
     dates = kinds.is_datetime64_any_dtype(column) or kinds.is_timedelta64_dtype(column)
     if not dates and not kinds.is_numeric_dtype(column):
-        values = cleaned_text(column).dropna()
+        values = _cleaned_text(column).dropna()
         objects = any(isinstance(value, DATES) for value in values)
         texts = sum(isinstance(value, str) and _is_date(value.strip()) for value in values)
         dates = objects or (not forced and texts > 0 and 10 * texts >= 9 * len(values))
@@ -268,40 +293,7 @@ def _is_date(text: str) -> bool:
     return 1 <= low <= 12 and high <= 31
 
 
-def refuse_many(labels: set[str], nodes: int, what: str) -> None:
-    """Raise where there are too many different texts for categories.
-
-    Args:
-        labels: the different texts of a column.
-        nodes: number of nodes.
-        what: the column's role and name, for messages.
-
-    Raises:
-        GraphError: if there are over 100, or more than one for every two of over 20 nodes.
-    """
-    if len(labels) > MOST_CATEGORIES or (nodes > FEW_NODES and 2 * len(labels) > nodes):
-        raise GraphError(
-            f"{what}: expected numbers or a few categories, got {len(labels):,} different texts on "
-            f"{nodes:,} nodes ({quoted(sorted(labels), 3)}): it looks like a name or free text; "
-            f"{LEAVE_OUT}, or force it with {FORCE}"
-        )
-
-
-def check_blanks(
-    blank: npt.NDArray[np.bool_], ids: pd.Index, what: str, wanted: str, advice: str = FILL
-) -> None:
-    """Raise where a value is blank.
-
-    Args:
-        blank: boolean, (nodes,).
-        ids: the nodes' ids, for messages.
-        what: the column's role and name, for messages.
-        wanted: what was expected, for messages: "a number".
-        advice: what to do, for messages.
-
-    Raises:
-        GraphError: naming the first blank node.
-    """
+def _check_blanks(blank: Mask, ids: pd.Index, what: str, wanted: str, advice: str = FILL) -> None:
     if blank.any():
         row = int(np.flatnonzero(blank)[0])
         raise GraphError(
@@ -310,39 +302,46 @@ def check_blanks(
         )
 
 
-def check_finite(values: Floats, name: str, ids: pd.Index) -> None:
-    """Raise where a number is infinite.
+def feature_numbers(column: pd.Series[Any], ids: pd.Index, *, blanks: bool) -> tuple[Floats, Mask]:
+    """Return a feature column of numbers as float64, NaN where it is blank, and its blanks.
 
     Args:
-        values: (nodes,); NaN is allowed.
-        name: the column's name, for messages.
+        column: the column.
         ids: the nodes' ids, for messages.
+        blanks: whether blanks are allowed.
 
     Raises:
-        GraphError: naming the first such node.
+        GraphError: naming the node whose value is blank, infinite or not a number.
     """
+    values = numbers(column, ids, _feature(column), blanks=blanks, fill=FILL)
     if len(bad := np.flatnonzero(np.isinf(values))):
         raise GraphError(
-            f"expected finite numbers, got {values[bad[0]]:g} in column {name!r} of node "
+            f"expected finite numbers, got {values[bad[0]]:g} in column {column.name!r} of node "
             f"{quoted([ids[int(bad[0])]])} ({plural(len(bad), 'such value')}); fill or drop them"
         )
+    return values, np.isnan(values)
 
 
-def category_labels(column: pd.Series[Any], ids: pd.Index, what: str) -> list[str | None]:
-    """Return each value as text; None where it is blank.
+def feature_labels(
+    column: pd.Series[Any], ids: pd.Index, *, blanks: bool
+) -> tuple[list[str | None], Mask]:
+    """Return each value of a category column as text, and which are blank.
 
     Args:
-        column: a category column.
+        column: the column.
         ids: the nodes' ids, for messages.
-        what: the column's role and name, for messages.
+        blanks: whether blanks are allowed; they become None.
 
     Raises:
-        GraphError: if a value is nested, such as a list.
+        GraphError: naming the node whose value is blank or nested, such as a list.
     """
-    cleaned = cleaned_text(column)
+    what, cleaned = _feature(column), _cleaned_text(column)
     _refuse_nested(cleaned, ids, what)
-    blank = cleaned.isna()
-    return [None if none else _label(value) for value, none in zip(cleaned, blank, strict=True)]
+    blank = cleaned.isna().to_numpy()
+    if not blanks:
+        _check_blanks(blank, ids, what, "a category")
+    labels = [None if none else _label(value) for value, none in zip(cleaned, blank, strict=True)]
+    return labels, blank
 
 
 def _label(value: Any) -> str:

@@ -17,7 +17,6 @@ from qpignn.data.convert_edges import convert_edges, edge_table
 from qpignn.data.convert_nodes import by_columns, convert_nodes, node_table, read_ids
 from qpignn.data.ids import NodeIndex
 from qpignn.data.mapped import GraphDescription, finish, unfinished
-from qpignn.data.mapped_arrays import array_file
 from qpignn.data.tables import check_header
 from qpignn.errors import ReadError, check_integer
 from qpignn.io.files import check_path
@@ -111,23 +110,12 @@ def convert_graph(
         ids = read_ids(node_file, table)
         if edge_file is not None:
             check_header(edge_file.path, edge_file.columns, ids)
-        coding, pos_names = convert_nodes(node_file, table, ids, staging, **limits)
+        graph = convert_nodes(node_file, table, ids, staging, **limits)
         if table is not node_file.table:
             table.path.unlink()  # edges need the space
-        if edge_file is None:
-            with array_file(staging / "edge_index.npy", "<i8", (2, 0)):
-                pass
-        else:
+        if edge_file is not None:
             convert_edges(edge_file, roles, NodeIndex(ids, match_ids), staging, **limits)
-        return finish(
-            folder,
-            staging,
-            directed=directed,
-            feature_names=coding.feature_names,
-            coding=coding,
-            pos_names=pos_names,
-            roles=node_file.roles.to_dict(),
-        )
+        return finish(folder, staging, graph, directed=directed, roles=node_file.roles.to_dict())
 
 
 def _names(option: str, columns: Any) -> Any:

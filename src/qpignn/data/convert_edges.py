@@ -17,10 +17,8 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import torch
-from torch_geometric.data import Data
 
 from qpignn.data.column_roles import ColumnRoles
-from qpignn.data.columns import require_columns
 from qpignn.data.edge_sort import open_database, sorted_edges
 from qpignn.data.edge_table import (
     edge_weights,
@@ -29,12 +27,12 @@ from qpignn.data.edge_table import (
     refuse_loops,
     warn_of_counts,
 )
-from qpignn.data.graph import check_graph
+from qpignn.data.graph import check_weights
 from qpignn.data.ids import NodeIndex
 from qpignn.data.mapped_arrays import array_file
 from qpignn.data.parquet_table import ParquetTable
 from qpignn.data.table_file import piece_rows
-from qpignn.data.tables import in_pieces, open_edges
+from qpignn.data.tables import check_named, in_pieces, open_edges
 from qpignn.data.text_table import TextTable
 from qpignn.errors import import_optional
 from qpignn.runtime.progress import ShowProgress, progress_bar
@@ -64,11 +62,10 @@ def edge_table(path: str | Path, roles: ColumnRoles) -> TextTable | ParquetTable
         SettingError: if DuckDB is not installed.
     """
     import_optional("duckdb", "converting an edge table")
-    table = in_pieces(open_edges(path, roles.edge_ends, **roles.text_format()))
-    header = pd.DataFrame(columns=table.columns)
-    require_columns("edge", header, [] if roles.edge_weight is None else [roles.edge_weight])
+    table = in_pieces(open_edges(path, roles))
+    check_named("edge", table, [roles.edge_weight])
     if roles.edge_ends is not None or len(table.columns) < 2:
-        end_columns(header, roles.edge_ends)
+        end_columns(pd.DataFrame(columns=table.columns), roles.edge_ends)
     return table
 
 
@@ -100,31 +97,23 @@ def convert_edges(
     ends = end_columns(first, roles.edge_ends)
     with open_database(folder, half) as database:
         with progress_bar("reading edges", table.most_rows(), shown=verbose) as show:
-            as_text = _register_text_ids(database, ids, first, ends)
+            named = [ids.ids, *(first[end] for end in ends)]
+            as_text = ids.match == "exact" and all(map(pd.api.types.is_string_dtype, named))
+            if as_text:  # the database joins text ids, which pandas looks up slowly
+                positions = np.arange(len(ids.ids))
+                nodes = pa.table({"id": pa.array(ids.ids), "position": positions})
+                database.register("nodes", nodes)
             columns = [*ends, *([] if roles.edge_weight is None else [roles.edge_weight])]
             size = piece_rows(half, len(table.columns))
             pieces = table.pieces(size, [*dict.fromkeys(columns)], memory=half)
             for done in _read_rows(database, pieces, ids, columns, as_text=as_text):
                 show(done, "")
         rows, loops = database.execute(COUNT).fetchall()[0]
-        if rows == loops:
-            refuse_loops(rows, ends)
+        refuse_loops(rows, loops, ends)
         most = (rows - loops) * (1 if roles.directed else 2)
         with progress_bar("sorting edges", most, shown=verbose) as show:
             listed = _write_sorted(database, len(ids.ids), folder, roles, show)
     warn_of_counts(loops, rows - loops - listed, weighted=roles.edge_weight is not None)
-
-
-def _register_text_ids(
-    database: Any, ids: NodeIndex, first: pd.DataFrame, ends: tuple[str, str]
-) -> bool:
-    """Make nodes known to the database, if ids are text in both tables and compared as they are."""
-    is_text = pd.api.types.is_string_dtype
-    as_text = ids.match == "exact" and is_text(ids.ids) and all(is_text(first[end]) for end in ends)
-    if as_text:
-        positions = np.arange(len(ids.ids))
-        database.register("nodes", pa.table({"id": pa.array(ids.ids), "position": positions}))
-    return as_text
 
 
 def _read_rows(
@@ -180,10 +169,7 @@ def _write_sorted(
     _join(folder / "edge_index.npy", "<i8", (2, edges), parts[:2])
     if weighted:
         # the rule of all graphs for the largest weight; each weight by itself is valid
-        loop, weight = torch.zeros((2, 1), dtype=torch.long), torch.tensor([largest])
-        check_graph(
-            Data(x=torch.zeros(1, 1), edge_index=loop, edge_weight=weight), need_target=False
-        )
+        check_weights("edge_weight", torch.tensor([largest]), 1)
         _join(folder / "edge_weight.npy", "<f4", (edges,), parts[2:])
     return listed
 

@@ -6,19 +6,21 @@ tables in memory: :func:`qpignn.from_frames` and :class:`FeatureEncoder`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import pandas as pd
+import torch
+from torch_geometric.data import Data
 
 from qpignn.data.column_roles import ColumnRoles
 from qpignn.data.encoding import NUMBER, FeatureEncoder
-from qpignn.data.frames import COORDINATES, compact, from_frames, id_index, warn_of_zeros
-from qpignn.data.graph import MASKS
+from qpignn.data.frames import compact, coordinate_columns, from_frames, node_values, warn_of_zeros
+from qpignn.data.graph import check_graph
 from qpignn.data.ids import check_ids
-from qpignn.data.mapped import write_ids
-from qpignn.data.mapped_arrays import array_file
+from qpignn.data.mapped import write_arrays, write_ids
+from qpignn.data.mapped_arrays import KINDS, array_file
 from qpignn.data.parquet_table import ParquetTable
 from qpignn.data.table_file import piece_rows
 from qpignn.data.tables import in_pieces, open_nodes
@@ -26,18 +28,8 @@ from qpignn.data.text_table import TextTable
 from qpignn.errors import GraphError
 from qpignn.runtime.progress import progress_bar
 
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
-ARRAYS_OF: dict[str, dict[str, str]] = {
-    "target": {"y": "<f8"},
-    "node_weight": {"node_weight": "<f4"},
-    "split": dict.fromkeys(MASKS, "|b1"),
-    "coordinates": {"pos": "<f8"},
-}
-"""Arrays of each role, and their types."""
-FILLER = "\0"
-"""Placeholder feature of tables that are read for another column."""
+VALUES = ("target", "node_weight", "split", "coordinates")
+"""Roles of columns that are neither ids nor features."""
 
 
 class NodeTable(NamedTuple):
@@ -58,7 +50,7 @@ class _OneByOne:
     """A table whose columns are read when they are asked for, as if it were a data frame."""
 
     def __init__(self, table: ParquetTable) -> None:
-        self._table = table
+        self._table, self.columns = table, table.columns
         self.types: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> pd.Series[Any]:
@@ -77,8 +69,8 @@ def node_table(path: str | Path, roles: ColumnRoles) -> NodeTable:
     Returns:
         The table, its roles with the id column filled in, and its feature columns.
     """
-    opened, id = open_nodes(path, roles.id, text=roles.categorical, **roles.text_format())
-    table, roles = in_pieces(opened), roles.with_(id=id)
+    opened, id = open_nodes(path, roles, text=roles.categorical)
+    table, roles = in_pieces(opened), replace(roles, id=id)
     # from_frames decides on two artificial nodes which columns are features
     made_up = pd.DataFrame({name: [0.0, 1.0] for name in table.columns})
     for name in made_up.columns.intersection(list(roles.categorical)):
@@ -101,14 +93,13 @@ def by_columns(nodes: NodeTable, staging: Path, *, memory: int, verbose: bool) -
     table = nodes.table
     if isinstance(table, ParquetTable):
         return table
-    needed = {*nodes.features, *_coordinate_columns(nodes)}
-    needed |= {getattr(nodes.roles, role) for role in ("id", "target", "node_weight", "split")}
+    roles = nodes.roles
+    needed = {roles.id, roles.target, roles.node_weight, roles.split, *nodes.features}
+    needed |= {*coordinate_columns(table.columns, roles.coordinates)}
     columns = [name for name in table.columns if name in needed]
     rows = piece_rows(memory, len(table.columns))
     with progress_bar("reading nodes", 2 * table.most_rows(), shown=verbose) as show:
-        return table.as_parquet(
-            staging / "nodes", rows, columns, lambda done: show(done, ""), memory=memory
-        )
+        return table.as_parquet(staging / "nodes", rows, columns, show, memory=memory)
 
 
 def read_ids(nodes: NodeTable, table: ParquetTable) -> pd.Index:
@@ -123,8 +114,7 @@ def read_ids(nodes: NodeTable, table: ParquetTable) -> pd.Index:
     """
     if not table.rows:
         raise GraphError(f"{nodes.table.path}: expected at least one node, got none")
-    id = str(nodes.roles.id)
-    ids = id_index(pd.DataFrame({id: table.column(id)}), id)
+    ids: pd.Index = pd.Index(table.column(str(nodes.roles.id)), tupleize_cols=False)
     check_ids(ids, table.rows)
     return ids
 
@@ -137,7 +127,7 @@ def convert_nodes(
     *,
     memory: int,
     verbose: bool,
-) -> tuple[FeatureEncoder, list[str] | None]:
+) -> Data:
     """Write the arrays of the nodes: features, targets, weights, masks, coordinates and ids.
 
     Args:
@@ -149,18 +139,15 @@ def convert_nodes(
         verbose: whether to show progress.
 
     Returns:
-        How columns became features, and the names of the coordinates, if any.
+        What the arrays do not hold: ``coding``, ``feature_names`` and ``pos_names``.
 
     Raises:
         GraphError: as for tables in memory.
     """
-    source = _OneByOne(table)
+    source: Any = _OneByOne(table)
+    roles = nodes.roles
     coding = FeatureEncoder.learn(
-        cast(pd.DataFrame, source),
-        nodes.features,
-        ids,
-        missing=nodes.roles.missing,
-        categorical=nodes.roles.categorical,
+        source, nodes.features, ids, missing=roles.missing, categorical=roles.categorical
     )
     if isinstance(nodes.table, TextTable):
         warn_of_zeros(nodes.table.layout.zeros, coding)
@@ -180,10 +167,14 @@ def convert_nodes(
             file.write(x.astype(kind).tobytes())
             done += len(piece)
             show(done, "")
-    written = {role: _write_role(role, nodes, table, ids, staging) for role in ARRAYS_OF}
+    values = node_values(source, ids, **{role: getattr(roles, role) for role in VALUES})
+    no_edges = torch.empty((2, 0), dtype=torch.long)
+    graph = Data(x=torch.zeros(len(ids), 1), edge_index=no_edges, **values)
+    graph = check_graph(graph, need_target=roles.target is not None)
+    write_arrays(staging, graph, [name for name in KINDS if name != "x"])
     write_ids(staging, ids)
-    located = written["coordinates"]
-    return coding, None if located is None else located.get("pos_names")
+    names = coding.feature_names
+    return Data(coding=coding, feature_names=names, pos_names=values.get("pos_names"))
 
 
 def _needs_float64(source: _OneByOne, coding: FeatureEncoder, ids: pd.Index) -> bool:
@@ -195,41 +186,3 @@ def _needs_float64(source: _OneByOne, coding: FeatureEncoder, ids: pd.Index) -> 
             if compact(x).element_size() == 8:
                 return True
     return False
-
-
-def _write_role(
-    role: str, nodes: NodeTable, table: ParquetTable, ids: pd.Index, staging: Path
-) -> Data | None:
-    """Write the arrays of one role, by the rules of tables in memory, and return them."""
-    column, id = getattr(nodes.roles, role), nodes.roles.id
-    names: Sequence[str] = [column] if column is not None else []
-    if role == "coordinates":
-        names = _coordinate_columns(nodes)
-    if not names:
-        return None
-    roles = {"target": None, role: column, "id": id, "features": [FILLER]}
-
-    def read(named: pd.Index) -> Data:
-        frame = pd.DataFrame({id: named, FILLER: 0.0})
-        for name in names:
-            frame[name] = table.column(name)
-        return from_frames(frame, None, **roles)
-
-    try:
-        graph = read(pd.RangeIndex(len(ids)))  # copies of ids would take more than the column
-    except GraphError:
-        graph = read(ids)  # the same error, which names nodes by their ids
-    for array, kind in ARRAYS_OF[role].items():
-        if graph.get(array) is not None:
-            values = graph[array].numpy().astype(kind)
-            with array_file(staging / f"{array}.npy", kind, values.shape) as file:
-                file.write(values.tobytes())
-    return graph
-
-
-def _coordinate_columns(nodes: NodeTable) -> Sequence[str]:
-    """Return the columns that may contain coordinates."""
-    if nodes.roles.coordinates is not None:
-        return list(nodes.roles.coordinates)
-    usual = {name for pair in COORDINATES for name in pair}
-    return [name for name in nodes.table.columns if name.lower() in usual]

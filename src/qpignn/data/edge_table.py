@@ -39,46 +39,42 @@ def edge_ends_and_weights(
     ends = end_columns(edges, ends)
     require_columns("edge", edges, [weight] if weight is not None else [])
     positions = np.stack([end_positions(edges[end], ids, among=among) for end in ends])
-    if bool((positions[0] == positions[1]).all()):
-        refuse_loops(len(edges), ends)
+    refuse_loops(len(edges), int((positions[0] == positions[1]).sum()), ends)
     values = None if weight is None else torch.from_numpy(edge_weights(edges[weight]))
     return torch.from_numpy(positions), values
 
 
-def refuse_loops(edges: int, ends: tuple[str, str]) -> None:
+def refuse_loops(edges: int, loops: int, ends: tuple[str, str]) -> None:
     """Raise where all edges of a table are self-loops.
 
     Args:
-        edges: number of edges, all of which are self-loops.
+        edges: number of edges.
+        loops: number of those that are self-loops.
         ends: names of the two id columns.
 
     Raises:
-        GraphError: if there is at least one edge.
+        GraphError: if there are edges, and none between different nodes.
     """
-    if edges:
+    if edges == loops > 0:
         raise GraphError(
             f"expected edges between different nodes, got {edges} that all join a node to "
             f"itself; are {quoted(ends)} the columns of the two ends (edge_ends=...)?"
         )
 
 
-def warn_of_merged(ends: Tensor, kept: int, *, directed: bool, weighted: bool = False) -> None:
+def warn_of_merged(ends: Tensor, nodes: int, *, weighted: bool) -> None:
     """Warn of self-loops that were left out and repeated edges that were merged.
+
+    An undirected edge that is listed both ways is not repeated.
 
     Args:
         ends: the edges of the table, (2, edges).
-        kept: number of edges left; of an undirected graph, in both directions.
-        directed: whether edges are directed. An undirected edge that is listed both ways is not
-            repeated.
-        weighted: whether they have weights.
+        nodes: number of nodes.
+        weighted: whether edges have weights.
     """
-    loops = ends[0] == ends[1]
-    left_out = int(loops.sum())
-    again = ends.shape[1] - left_out - (kept if directed else kept // 2)
-    if again and not directed:  # listed both ways, or repeated?
-        source, target = ends[:, ~loops]
-        again = len(source) - len(torch.unique(source * (int(ends.max()) + 1) + target))
-    warn_of_counts(left_out, again, weighted=weighted)
+    source, target = ends[:, ends[0] != ends[1]]
+    again = len(source) - len(torch.unique(source * nodes + target))
+    warn_of_counts(ends.shape[1] - len(source), again, weighted=weighted)
 
 
 def warn_of_counts(left_out: int, again: int, *, weighted: bool) -> None:
@@ -189,8 +185,6 @@ def end_positions(
     Raises:
         GraphError: if an id is blank or not a node's.
     """
-    if not len(end):
-        return np.empty(0, dtype=np.int64)
     named = pd.Index(end, tupleize_cols=False)
     if named.hasnans:
         rows = np.flatnonzero(named.isna()) + before + 1

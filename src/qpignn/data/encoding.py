@@ -8,7 +8,6 @@ column, which is 1 where the value was blank.
 from __future__ import annotations
 
 import math
-import sys
 import warnings
 from collections import Counter
 from collections.abc import Sequence
@@ -20,20 +19,9 @@ import numpy.typing as npt
 import pandas as pd
 import torch
 
-from qpignn.data.columns import (
-    FILL,
-    LEAVE_OUT,
-    Floats,
-    category_labels,
-    check_blanks,
-    check_finite,
-    cleaned_text,
-    holds_numbers,
-    numbers,
-    refuse_many,
-)
+from qpignn.data.columns import Floats, feature_labels, feature_numbers, learn_feature
 from qpignn.data.matrix import columns
-from qpignn.errors import GraphError, QpignnWarning, check_choice, plural, quoted
+from qpignn.errors import GraphError, QpignnWarning, check_choice, check_number, plural, quoted
 
 MISSING = ("error", "impute")
 """How blanks among the features are treated."""
@@ -66,11 +54,6 @@ class Column:
         values = [f"{self.name}={value}" for value in self.categories]
         names = values if self.kind == CATEGORY else [self.name]
         return [*names, f"{self.name} is blank"] if self.blank else names
-
-    @property
-    def description(self) -> str:
-        """Role and name of the column, for error messages."""
-        return f"feature column {self.name!r}"
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,9 +109,7 @@ class FeatureEncoder:
         """
         check_choice("way to treat missing values", missing, MISSING)
         forced = {*categorical}
-        learnt = [
-            _learnt_column(frame[name], str(name), ids, missing, name in forced) for name in columns
-        ]
+        learnt = [_learnt_column(frame[name], ids, missing, name in forced) for name in columns]
         out = cls(tuple(learnt), missing)
         if again := [name for name, count in Counter(out.feature_names).items() if count > 1]:
             raise GraphError(
@@ -160,12 +141,7 @@ class FeatureEncoder:
                 f"of the fit{also}; give every column the fit used, under the same name"
             )
         unknown: list[str] = []
-        parts = [
-            self._encoded_numbers(column, frame[labels[column.name]], ids)
-            if column.kind == NUMBER
-            else self._encoded_categories(column, frame[labels[column.name]], ids, unknown)
-            for column in self.columns
-        ]
+        parts = [self._encoded(one, frame[labels[one.name]], ids, unknown) for one in self.columns]
         if unknown:
             warnings.warn(
                 f"expected categories that occurred in the fit, got new ones, which are treated as "
@@ -223,56 +199,34 @@ class FeatureEncoder:
             raise ValueError(f"columns: expected at least one, each name once, got {quoted(names)}")
         return cls(columns, missing)
 
-    def _encoded_numbers(self, column: Column, values: pd.Series[Any], ids: pd.Index) -> Floats:
-        out = numbers(values, ids, column.description, blanks=self.missing == "impute", fill=FILL)
-        check_finite(out, column.name, ids)
-        blank = np.isnan(out)
-        if column.fill is not None:
-            out[blank] = column.fill
-        return np.column_stack([out, blank] if column.blank else [out])
-
-    def _encoded_categories(
+    def _encoded(
         self, column: Column, values: pd.Series[Any], ids: pd.Index, unknown: list[str]
     ) -> Floats:
-        labels = category_labels(values, ids, column.description)
-        blank = np.array([label is None for label in labels], dtype=bool)
-        if self.missing == "error":
-            check_blanks(blank, ids, column.description, "a category")
-        codes: dict[str | None, int] = {value: i for i, value in enumerate(column.categories)}
-        places = np.array([codes.get(label, -1) for label in labels], dtype=np.int64)
-        new = [str(labels[row]) for row in np.flatnonzero((places < 0) & ~blank)]
-        if new:
-            nodes = plural(len(new), "node")
-            unknown.append(f"column {column.name!r}: {quoted(sorted(set(new)))} ({nodes})")
-        out = np.zeros((len(labels), len(column.feature_names)))
-        rows = np.flatnonzero(places >= 0)
-        out[rows, places[rows]] = 1
-        if column.blank:
-            out[:, -1] = blank
-        return out
+        """Return the features of one column; new categories are added to ``unknown``."""
+        blanks = self.missing == "impute"
+        if column.kind == NUMBER:
+            out, blank = feature_numbers(values, ids, blanks=blanks)
+            if column.fill is not None:
+                out[blank] = column.fill
+        else:
+            labels, blank = feature_labels(values, ids, blanks=blanks)
+            codes: dict[str | None, int] = {value: i for i, value in enumerate(column.categories)}
+            places = np.array([codes.get(label, -1) for label in labels], dtype=np.int64)
+            if new := [str(labels[row]) for row in np.flatnonzero((places < 0) & ~blank)]:
+                nodes = plural(len(new), "node")
+                unknown.append(f"column {column.name!r}: {quoted(sorted(set(new)))} ({nodes})")
+            out = (places[:, None] == np.arange(len(codes))).astype(np.float64)
+        return np.column_stack([out, blank] if column.blank else [out])
 
 
-def _learnt_column(
-    column: pd.Series[Any], name: str, ids: pd.Index, missing: str, forced: bool
-) -> Column:
-    what = f"feature column {name!r}"
-    plain = not forced and pd.api.types.is_numeric_dtype(column)
-    cleaned = column if plain else cleaned_text(column)
-    blank = cleaned.isna().to_numpy()
-    if missing == "impute" and blank.all():
-        raise GraphError(f"{what}: expected some values, got blanks only; {LEAVE_OUT}")
-    indicator = missing == "impute" and bool(blank.any())
-    if plain or holds_numbers(column, cleaned, ids, what, forced):
-        values = numbers(column, ids, what, blanks=missing == "impute", fill=FILL)
-        check_finite(values, name, ids)
-        fill = _median(values[~blank]) if missing == "impute" else None
-        return Column(name, NUMBER, (), fill, indicator)
-    if missing == "error":
-        check_blanks(blank, ids, what, "a category")
-    labels = {label for label in category_labels(column, ids, what) if label is not None}
-    if not forced:
-        refuse_many(labels, len(column), what)
-    return Column(name, CATEGORY, tuple(sorted(labels)), None, indicator)
+def _learnt_column(column: pd.Series[Any], ids: pd.Index, missing: str, forced: bool) -> Column:
+    name, impute = str(column.name), missing == "impute"
+    is_number, values, blank = learn_feature(column, ids, blanks=impute, forced=forced)
+    if is_number:
+        fill = _median(values[~blank]) if impute else None
+        return Column(name, NUMBER, (), fill, bool(blank.any()))
+    labels = sorted({*values} - {None})
+    return Column(name, CATEGORY, tuple(labels), None, bool(blank.any()))
 
 
 def _median(values: Floats) -> float:
@@ -282,9 +236,7 @@ def _median(values: Floats) -> float:
 
 
 def _check_types(values: dict[str, Any], types: dict[str, type]) -> None:
-    if not isinstance(values, dict):
-        raise TypeError(f"expected a JSON object, got {type(values).__name__}")
-    for name, kind in types.items():
+    for name, kind in types.items():  # what is not a JSON object cannot be indexed by names
         if not isinstance(values[name], kind):
             raise TypeError(f"{name}: expected {kind.__name__}, got {type(values[name]).__name__}")
 
@@ -298,14 +250,9 @@ def _stored_column(values: dict[str, Any], missing: str) -> Column:
         raise TypeError(f"categories: expected text, got {quoted(categories)}")
     if len(set(categories)) < len(categories) or bool(categories) != (kind == CATEGORY):
         raise ValueError(f"categories of {name!r}: expected each once, got {quoted(categories)}")
-    fill = values["fill"]
-    if fill is not None and (isinstance(fill, bool) or not isinstance(fill, int | float)):
-        raise TypeError(f"fill: expected a number, got {type(fill).__name__}")
-    if fill is not None and not abs(fill) <= sys.float_info.max:
-        raise ValueError("fill: expected a finite number, got NaN or infinity")
+    fill = None if values["fill"] is None else check_number("fill", values["fill"])
     if (fill is not None) != (kind == NUMBER and missing == "impute"):
         raise ValueError(f"fill of {name!r}: expected one for numbers if blanks are imputed")
     if values["blank"] and missing == "error":
         raise ValueError(f"blank of {name!r}: expected false, since blanks raise an error")
-    number = None if fill is None else float(fill)
-    return Column(name, kind, tuple(categories), number, values["blank"])
+    return Column(name, kind, tuple(categories), fill, values["blank"])

@@ -40,13 +40,11 @@ class ExcelTable:
     Attributes:
         path: the workbook.
         columns: their names.
-        sheet: the sheet's name.
         frame: the whole sheet: a workbook cannot be read by pieces.
     """
 
     path: Path
     columns: list[str]
-    sheet: str
     frame: pd.DataFrame
 
     @classmethod
@@ -76,7 +74,7 @@ class ExcelTable:
                     f"expected an Excel workbook, got another file: {error}; save it as .xlsx again"
                 ) from error
             frame = _frame(rows, name)
-        return cls(path, list(frame.columns), name, frame)
+        return cls(path, list(frame.columns), frame)
 
     def read(self) -> pd.DataFrame:
         """Return the whole sheet."""
@@ -194,10 +192,9 @@ def to_excel(frame: pd.DataFrame) -> bytes:
 
     def cell(value: Any) -> Any:
         plain = value.item() if hasattr(value, "item") else value
-        if not isinstance(plain, str):
-            endless = isinstance(plain, float) and not math.isfinite(plain)
-            return plain if isinstance(plain, int | float) and not endless else str(plain)
-        made = WriteOnlyCell(sheet, value=plain)
+        if isinstance(plain, int | float) and abs(plain) < math.inf:
+            return plain
+        made = WriteOnlyCell(sheet, value=str(plain))
         made.data_type = "s"  # not "f": a formula
         return made
 

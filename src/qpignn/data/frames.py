@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,20 +16,18 @@ from torch_geometric.data import Data
 from qpignn.data.column_roles import ColumnRoles
 from qpignn.data.columns import numbers, require_columns, several, valid_unicode
 from qpignn.data.edge_table import edge_ends_and_weights, warn_of_merged
-from qpignn.data.encoding import MISSING, NUMBER, FeatureEncoder
+from qpignn.data.encoding import NUMBER, FeatureEncoder
 from qpignn.data.graph import MASKS, check_graph, simple_edges
-from qpignn.data.ids import NodeIndex, check_ids, id_column
+from qpignn.data.ids import NodeIndex, check_ids, find_ids
 from qpignn.data.matrix import best_layout
-from qpignn.errors import GraphError, QpignnWarning, check_choice, quoted
+from qpignn.errors import GraphError, QpignnWarning, quoted
 
 if TYPE_CHECKING:
     import networkx as nx
 
 SPLIT_NAMES = {
     "train": "train_mask",
-    "validation": "val_mask",
-    "valid": "val_mask",
-    "val": "val_mask",
+    **dict.fromkeys(("validation", "valid", "val"), "val_mask"),
     "test": "test_mask",
 }
 
@@ -101,48 +99,36 @@ def from_frames(
         GraphError: naming the column, the node and what to do.
         UnknownNameError: if ``missing`` or ``match_ids`` is not one of its choices.
     """
-    check_choice("way to treat missing values", missing, MISSING)
     require_columns("node", nodes, [] if id is None else [id])
-    id = id_column(nodes, id, _some_ends(edges))
-    ids = id_index(nodes, id)
+    id, ids = find_ids(nodes, id, _some_ends(edges))
     if not len(nodes):
         raise GraphError(
             "the node table: expected at least one node, got none; add rows to the table"
         )
     check_ids(ids, len(nodes))
     taken = [column for column in (id, target, node_weight, split) if column is not None]
-    require_columns("node", nodes, taken)
+    require_columns("node", nodes, [*taken, *coordinate_columns(nodes.columns, coordinates)])
+    if len(set(taken)) < len(taken):
+        raise GraphError(
+            f"expected a column of its own for every role, got {quoted(taken)}; name other columns"
+        )
     if coding is None:
-        columns = _feature_columns(nodes, taken, features, ignore)
-        forced = _categorical(nodes, columns, categorical)
-        _check_roles(taken, columns)
+        columns, forced = _feature_columns(nodes, taken, features, categorical, ignore)
         coding = FeatureEncoder.learn(nodes, columns, ids, missing=missing, categorical=forced)
         warn_of_zeros(nodes.attrs.get("zeros", {}), coding)
     else:
-        _check_roles(taken, [])
-        own = None if features is None else tuple(features)
-        lists: Any = {"categorical": tuple(categorical), "ignore": tuple(ignore)}
-        _check_coding(coding, ColumnRoles(features=own, missing=missing, **lists).given())
-    out = Data(x=best_layout(compact(coding.encode(without(nodes, taken), ids))))
+        own: Any = {"features": features, "categorical": (*categorical,), "ignore": (*ignore,)}
+        _check_coding(coding, ColumnRoles(**own, missing=missing).given())
+    out = Data(x=best_layout(compact(coding.encode(nodes.drop(columns=taken), ids))))
     out.node_id, out.feature_names, out.coding = ids.to_numpy(), coding.feature_names, coding
     out.id_name = str(nodes.index.name or "id") if id is None else str(id)
-    if target is not None:
-        out.y = target_values(nodes[target], ids)
-    if node_weight is not None:
-        weight = numbers(nodes[node_weight], ids, f"node weight column {node_weight!r}")
-        out.node_weight = torch.from_numpy(weight.astype(np.float32))
-    if split is not None:
-        for name, mask in _split_masks(nodes[split], ids).items():
-            out[name] = mask
-    _add_coordinates(out, nodes, ids, coordinates)
+    roles: Any = {"target": target, "node_weight": node_weight, "split": split}
+    out.update(node_values(nodes, ids, **roles, coordinates=coordinates))
     index = NodeIndex(ids, match_ids)
-    ends, weight_values = edge_ends_and_weights(edges, index, edge_ends, edge_weight)
-    out.edge_index, merged = simple_edges(ends, len(nodes), weight_values, directed=directed)
-    if merged is not None:
-        out.edge_weight = merged
+    ends, weight = edge_ends_and_weights(edges, index, edge_ends, edge_weight)
+    out.edge_index, out.edge_weight = simple_edges(ends, len(nodes), weight, directed=directed)
     checked = check_graph(out, need_target=need_target and target is not None)
-    kept = out.edge_index.shape[1]
-    warn_of_merged(ends, kept, directed=directed, weighted=merged is not None)
+    warn_of_merged(ends, len(nodes), weighted=weight is not None)
     return checked
 
 
@@ -150,50 +136,38 @@ def _feature_columns(
     nodes: pd.DataFrame,
     taken: list[str],
     features: Sequence[str] | None,
+    categorical: Sequence[str],
     ignore: Sequence[str],
-) -> list[str]:
-    ignored = several("ignore", ignore)
-    named = None if features is None else several("features", features)
-    for wanted in (ignored, named or []):
-        require_columns("node", nodes, wanted)
-    used = {*taken, *(named or ())}
-    if clash := [column for column in ignored if column in used]:
+) -> tuple[list[str], list[str]]:
+    """Return the feature columns, and those of them that are categories whatever they hold."""
+    ignored, forced = several("ignore", ignore), several("categorical", categorical)
+    require_columns("node", nodes, [*ignored, *forced])
+    left_out = {*taken, *ignored}
+    columns = [column for column in nodes.columns if column not in left_out]
+    if features is not None:
+        columns = several("features", features)
+        require_columns("node", nodes, columns)
+    used = set(columns)
+    if clash := [column for column in ignored if column in taken or column in used]:
         raise GraphError(
             f"ignore: expected columns without another role, got {quoted(clash)}; leave them out"
         )
-    left_out = {*taken, *ignored}
-    columns = (
-        [column for column in nodes.columns if column not in left_out] if named is None else named
-    )
     if not columns:
         raise GraphError(
             f"expected at least one feature column besides {quoted([*taken, *ignored])}, got none; "
             f"add one, for instance each node's degree"
         )
-    return columns
-
-
-def _categorical(nodes: pd.DataFrame, columns: list[str], categorical: Sequence[str]) -> list[str]:
-    forced = several("categorical", categorical)
-    require_columns("node", nodes, forced)
-    if others := [column for column in forced if column not in {*columns}]:
+    if others := [column for column in forced if column not in used]:
         raise GraphError(
             f"categorical: expected feature columns, got {quoted(others)}; leave them out"
         )
-    return forced
-
-
-def _check_roles(taken: list[str], columns: list[str]) -> None:
-    if len(set(taken)) < len(taken):
-        raise GraphError(
-            f"expected a column of its own for every role, got {quoted(taken)}; name other columns"
-        )
     other_roles = [column for column in columns if column in taken]
-    if other_roles or len(set(columns)) < len(columns):
+    if other_roles or len(used) < len(columns):
         raise GraphError(
             f"features: expected each column once and none that has another role, got "
             f"{quoted(other_roles or columns)}; leave those out"
         )
+    return columns, forced
 
 
 def _check_coding(coding: Any, given: list[str]) -> None:
@@ -221,16 +195,6 @@ def target_values(column: pd.Series[Any], ids: pd.Index) -> Tensor:
     return torch.from_numpy(numbers(column, ids, what, blanks=True, correct=advice))
 
 
-def without(frame: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
-    """Return a table without some columns.
-
-    Args:
-        frame: the table.
-        columns: names of columns to leave out, which it may lack.
-    """
-    return frame[[column for column in frame.columns if column not in columns]]
-
-
 def compact(x: npt.NDArray[np.float64]) -> Tensor:
     """Return features as float32, or float64 where float32 would make different nodes equal.
 
@@ -242,17 +206,6 @@ def compact(x: npt.NDArray[np.float64]) -> Tensor:
         lost = ~(np.abs(small - x).max(axis=0) <= 1e-4 * x.std(axis=0))
     varies = (x != x[:1]).any(axis=0)
     return torch.from_numpy(x if bool((lost & varies).any()) else small)
-
-
-def id_index(nodes: pd.DataFrame, id: str | None) -> pd.Index:
-    """Return a node table's ids.
-
-    Args:
-        nodes: the node table.
-        id: its id column; ``None`` for its index.
-    """
-    ids: pd.Index = pd.Index(nodes.index if id is None else nodes[id], tupleize_cols=False)
-    return ids
 
 
 def _some_ends(edges: pd.DataFrame | None) -> list[Any]:
@@ -269,8 +222,7 @@ def warn_of_zeros(zeros: dict[str, str], coding: FeatureEncoder) -> None:
         zeros: columns of a text file whose digits begin with a zero, each with an example.
         coding: the encoder of the columns.
     """
-    numeric = [column.name for column in coding.columns if column.kind == NUMBER]
-    for name in (name for name in numeric if name in zeros):
+    for name in (one.name for one in coding.columns if one.kind == NUMBER and one.name in zeros):
         warnings.warn(
             f"feature column {name!r} holds numbers with leading zeros, such as {zeros[name]}, "
             f"which look like codes and are read as numbers; treat them as categories with "
@@ -281,25 +233,67 @@ def warn_of_zeros(zeros: dict[str, str], coding: FeatureEncoder) -> None:
         )
 
 
-def _add_coordinates(
-    out: Data, nodes: pd.DataFrame, ids: pd.Index, wanted: Sequence[str] | None
-) -> None:
-    """Set ``pos`` (nodes, 2), in the unit of the table, and ``pos_names``, where there are any."""
-    named = {str(column).lower(): column for column in nodes.columns}
-    usual = next((pair for pair in COORDINATES if set(pair) <= set(named)), None)
-    if wanted is None and usual is None:
-        return
-    columns = [named[n] for n in usual or ()] if wanted is None else several("coordinates", wanted)
-    if len(columns) != 2:
-        raise GraphError(f"coordinates: expected two columns, got {quoted(columns)}; name two")
-    require_columns("node", nodes, columns)
-    try:
-        both = [numbers(nodes[name], ids, f"coordinate column {name!r}") for name in columns]
-    except GraphError:
-        if wanted is None:  # other columns of that name
-            return
-        raise
-    out.pos, out.pos_names = torch.from_numpy(np.column_stack(both)), [str(c) for c in columns]
+def node_values(
+    nodes: pd.DataFrame,
+    ids: pd.Index,
+    *,
+    target: str | None,
+    node_weight: str | None,
+    split: str | None,
+    coordinates: Sequence[str] | None,
+) -> dict[str, Any]:
+    """Return what a node table holds besides ids and features, as attributes of the graph.
+
+    Args:
+        nodes: the node table; only single columns are read.
+        ids: the nodes' ids, for messages.
+        target, node_weight, split, coordinates: roles of its columns, as in :func:`from_frames`.
+
+    Returns:
+        ``y``, ``node_weight``, masks, ``pos`` (nodes, 2), in the unit of the table, and
+        ``pos_names``: those that the table has.
+
+    Raises:
+        GraphError: naming the column, the value and the node.
+    """
+    values: dict[str, Any] = {}
+    if target is not None:
+        values["y"] = target_values(nodes[target], ids)
+    if node_weight is not None:
+        weight = numbers(nodes[node_weight], ids, f"node weight column {node_weight!r}")
+        values["node_weight"] = torch.from_numpy(weight.astype(np.float32))
+    if split is not None:
+        values |= _split_masks(nodes[split], ids)
+    if located := coordinate_columns(nodes.columns, coordinates):
+        try:
+            both = [numbers(nodes[name], ids, f"coordinate column {name!r}") for name in located]
+        except GraphError:
+            if coordinates is not None:  # else other columns of that name
+                raise
+        else:
+            values["pos"] = torch.from_numpy(np.column_stack(both))
+            values["pos_names"] = [str(name) for name in located]
+    return values
+
+
+def coordinate_columns(columns: Iterable[Any], wanted: Sequence[str] | None) -> list[Any]:
+    """Return the two columns with the nodes' positions; none where there are none.
+
+    Args:
+        columns: the columns of a node table.
+        wanted: those that the user named; ``None`` for those of usual names.
+
+    Raises:
+        GraphError: if the user named more or fewer than two.
+    """
+    if wanted is None:
+        named = {str(column).lower(): column for column in columns}
+        usual = next((pair for pair in COORDINATES if set(pair) <= set(named)), ())
+        return [named[name] for name in usual]
+    located = several("coordinates", wanted)
+    if len(located) != 2:
+        raise GraphError(f"coordinates: expected two columns, got {quoted(located)}; name two")
+    return located
 
 
 def _split_masks(column: pd.Series[Any], ids: pd.Index) -> dict[str, Tensor]:

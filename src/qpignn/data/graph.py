@@ -9,6 +9,7 @@ and ``pos_names``, the names of the two coordinates (lon and lat are degrees). M
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -21,13 +22,7 @@ from torch import Tensor
 
 from qpignn.data.columns import LARGEST_WEIGHT, valid_unicode
 from qpignn.data.ids import check_ids
-from qpignn.data.matrix import (
-    all_finite,
-    integers_as_floats,
-    is_sparse,
-    select_rows,
-    stored_values,
-)
+from qpignn.data.matrix import all_finite, integers_as_floats, is_sparse, select_rows, stored_values
 from qpignn.errors import ArrayError, GraphError, brief, plural
 from qpignn.intervals import as_ids
 
@@ -73,7 +68,7 @@ def check_graph(data: Data, *, need_target: bool = True) -> Data:
         check_labels(data.get("y"))
     for name, length in (("edge_weight", data.edge_index.shape[1]), ("node_weight", nodes)):
         if data.get(name) is not None:
-            data[name] = _checked_weight(name, data[name], length)
+            data[name] = check_weights(name, data[name], length)
     if data.get("node_weight") is not None and not bool((data.node_weight > 0).any()):
         raise GraphError("node_weight: expected some weight above 0, got zeros only; leave it out")
     for name in MASKS:
@@ -208,7 +203,17 @@ def check_labels(y: Tensor | None) -> None:
         )
 
 
-def _checked_weight(name: str, weight: Any, length: int) -> Tensor:
+def check_weights(name: str, weight: Any, length: int) -> Tensor:
+    """Return weights as floats, (length,).
+
+    Args:
+        name: of the weights, for messages.
+        weight: the weights.
+        length: how many there must be.
+
+    Raises:
+        GraphError: if one is negative or not finite, or their sums would not fit into float32.
+    """
     if not isinstance(weight, Tensor) or weight.numel() != length:
         got = tuple(weight.shape) if isinstance(weight, Tensor) else type(weight).__name__
         raise GraphError(f"{name}: expected a tensor of {length} numbers, got {got}; reshape it")
@@ -244,8 +249,7 @@ def _checked_mask(name: str, mask: Any, nodes: int) -> Tensor:
 
 
 def _check_disjoint(data: Data) -> None:
-    present = [name for name in MASKS if data.get(name) is not None]
-    for first, second in combinations(present, 2):
+    for first, second in combinations((name for name in MASKS if name in data), 2):
         if shared := int((data[first] & data[second]).sum()):
             raise GraphError(
                 f"{first} and {second} share {shared} nodes; make them with split_nodes(...)"
@@ -311,6 +315,21 @@ def select_nodes(data: Data, nodes: Tensor) -> Data:
     for name in ("y", "node_weight", "pos", *MASKS):
         if data.get(name) is not None:
             out[name] = data[name][nodes]
+    return out
+
+
+def select_edges(data: Data, edges: Tensor) -> Data:
+    """Return a graph with some of its edges.
+
+    Args:
+        data: a checked graph.
+        edges: a boolean mask, or positions.
+    """
+    out = copy.copy(data)
+    out.edge_index = data.edge_index[:, edges]
+    for name in ("edge_weight", "edge_attr"):
+        if data.get(name) is not None:
+            out[name] = data[name][edges]
     return out
 
 

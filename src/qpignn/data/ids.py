@@ -81,8 +81,10 @@ def known_ends(columns: Sequence[Any]) -> tuple[Any, Any] | None:
     return None
 
 
-def id_column(nodes: pd.DataFrame, id: str | None, ends: Sequence[Any] = ()) -> Any | None:
-    """Return the name of a node table's id column; None where the index holds the ids.
+def find_ids(
+    nodes: pd.DataFrame, id: str | None, ends: Sequence[Any] = ()
+) -> tuple[Any | None, pd.Index]:
+    """Return the name of a node table's id column (None: its index), and the ids.
 
     Args:
         nodes: the node table.
@@ -94,21 +96,19 @@ def id_column(nodes: pd.DataFrame, id: str | None, ends: Sequence[Any] = ()) -> 
             unnamed and of integers: row numbers are not ids.
     """
     column = id if id is not None else find_column([*nodes.columns], ID_NAMES)
-    if column is not None:
-        return column
-    if nodes.index.name is not None or not pd.api.types.is_integer_dtype(nodes.index):
-        return None
-    raise GraphError(
-        f"the node table: expected a column of node ids called {quoted(ID_NAMES)}, got "
-        f"{quoted(nodes.columns, 12)}; {_candidates(nodes, ends)}"
-    )
+    ids = nodes.index if column is None else nodes[column]
+    if column is None and ids.name is None and pd.api.types.is_integer_dtype(ids):
+        raise GraphError(
+            f"the node table: expected a column of node ids called {quoted(ID_NAMES)}, got "
+            f"{quoted(nodes.columns, 12)}; {_candidates(nodes, ends)}"
+        )
+    return column, pd.Index(ids, tupleize_cols=False)
 
 
 def _candidates(nodes: pd.DataFrame, ends: Sequence[Any]) -> str:
     """Return advice that lists columns with unique values, those with the edges' ids first."""
     unique = [name for name in nodes.columns if _may_be_ids(nodes[name])]
-    holds = [name for name in unique if len(ends) and nodes[name].isin(ends).any()]
-    likely = [*holds, *(name for name in unique if name not in holds)]
+    likely = sorted(unique, key=lambda name: not nodes[name].isin(ends).any())
     if not likely:
         return "none of them has a different value in every row; add a column of ids"
     return (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -25,7 +25,7 @@ from torch_geometric.utils import is_undirected
 from qpignn.data.encoding import FeatureEncoder
 from qpignn.data.graph import check_graph, pair_of_names, simple_edges
 from qpignn.data.mapped_arrays import KINDS, array_file, mapped_array, read_header
-from qpignn.data.mapped_digests import check_digests
+from qpignn.data.mapped_digests import check_digests, invalid_graph
 from qpignn.data.matrix import is_sparse
 from qpignn.data.parquet_table import read_parquet
 from qpignn.errors import GraphError, LockedError, ReadError, SettingError, quoted
@@ -100,24 +100,18 @@ def open_graph(folder: str | Path, *, verbose: bool = False) -> Data:
 def _open_graph(folder: Path, verbose: bool) -> Data:
     stored = describe_graph(folder)
     out = Data()
+    files = {}
     with ExitStack() as opened:
-        try:
-            files = {
-                name: opened.enter_context(open_regular(folder / name)) for name in stored.files
-            }
-        except (OSError, ValueError) as error:
-            raise _invalid(folder, f"a file that cannot be read ({error})") from error
-        for name in (name for name in files if name != IDS):
+        for name, described in stored.files.items():
             try:
-                array = mapped_array(files[name], stored.files[name])
+                files[name] = opened.enter_context(open_regular(folder / name))
+                if name != IDS:
+                    array = mapped_array(files[name], described)
+                    out[name.removesuffix(".npy")] = torch.from_numpy(array)
             except (OSError, ValueError) as error:
-                raise _invalid(folder, f"a damaged {name} ({error})") from error
-            out[name.removesuffix(".npy")] = torch.from_numpy(array)
-        digests = {name: stored.files[name]["sha256"] for name in files}
-        check_digests(folder, digests, files, verbose=verbose)
-    for name in ("feature_names", "pos_names"):
-        if getattr(stored, name) is not None:
-            out[name] = getattr(stored, name)
+                raise invalid_graph(folder, f"a damaged {name} ({error})") from error
+        check_digests(folder, stored.files, files, verbose=verbose)
+    out.feature_names, out.pos_names = stored.feature_names, stored.pos_names
     if stored.coding is not None:
         out.coding = FeatureEncoder.from_dict(stored.coding)
     if IDS in stored.files:
@@ -145,29 +139,14 @@ def write_graph(folder: str | Path, data: Data) -> None:
     if is_sparse(data.x):
         raise GraphError("x: expected dense features to write, got sparse ones; use .to_dense()")
     nodes = data.x.shape[0]
-    # simple_edges sorts by the first row, which must be the target
-    ends, weight = simple_edges(
-        data.edge_index.flip(0), nodes, data.get("edge_weight"), directed=True
-    )
-    arrays = {name: data[name].numpy() for name in KINDS if data.get(name) is not None}
-    arrays["edge_index"] = ends.flip(0).numpy()
-    if weight is not None:
-        arrays["edge_weight"] = weight.numpy()
+    reverse = data.edge_index.flip(0)  # sorted by the first row, which must be the target
+    ends, weight = simple_edges(reverse, nodes, data.get("edge_weight"), directed=True)
+    data.edge_index, data.edge_weight = ends.flip(0), weight
     with unfinished(folder) as staging:
-        for name, values in arrays.items():
-            kind = values.dtype.str if values.dtype.str in KINDS[name] else KINDS[name][0]
-            with array_file(staging / f"{name}.npy", kind, values.shape) as file:
-                file.write(np.ascontiguousarray(values, dtype=kind).tobytes())
+        write_arrays(staging, data, KINDS)
         if data.get("node_id") is not None:
             write_ids(staging, pd.Index(data.node_id, tupleize_cols=False))
-        finish(
-            folder,
-            staging,
-            directed=not is_undirected(ends, num_nodes=nodes),
-            feature_names=data.get("feature_names"),
-            coding=data.get("coding"),
-            pos_names=data.get("pos_names"),
-        )
+        finish(folder, staging, data, directed=not is_undirected(ends, num_nodes=nodes))
 
 
 @contextmanager
@@ -206,9 +185,8 @@ def unfinished(folder: Path) -> Iterator[Path]:
                 f"process is converting into; wait for its end, or choose another folder"
             ) from error
         try:
-            staging.mkdir(exist_ok=True)  # the previous holder of the lock has removed it
-            for path in staging.iterdir():  # left by a killed conversion
-                path.unlink()
+            shutil.rmtree(staging, ignore_errors=True)  # left by a killed conversion
+            staging.mkdir()
             yield staging
         finally:
             if not (folder / DESCRIPTION).exists():
@@ -217,6 +195,22 @@ def unfinished(folder: Path) -> Iterator[Path]:
             shutil.rmtree(staging, ignore_errors=True)
             if new and {path.name for path in folder.iterdir()} <= {CONVERTING, LOCK_NAME}:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def write_arrays(staging: Path, data: Data, names: Iterable[str]) -> None:
+    """Write tensors of a graph.
+
+    Args:
+        staging: the staging folder.
+        data: the graph.
+        names: which tensors; those that the graph lacks are left out.
+    """
+    for name in names:
+        if data.get(name) is not None:
+            values = data[name].numpy()
+            kind = values.dtype.str if values.dtype.str in KINDS[name] else KINDS[name][0]
+            with array_file(staging / f"{name}.npy", kind, values.shape) as file:
+                file.write(np.ascontiguousarray(values, dtype=kind).tobytes())
 
 
 def write_ids(staging: Path, ids: pd.Index) -> None:
@@ -235,14 +229,7 @@ def write_ids(staging: Path, ids: pd.Index) -> None:
 
 
 def finish(
-    folder: Path,
-    staging: Path,
-    *,
-    directed: bool,
-    feature_names: list[str] | None,
-    coding: FeatureEncoder | None,
-    roles: dict[str, Any] | None = None,
-    pos_names: list[str] | None = None,
+    folder: Path, staging: Path, data: Data, *, directed: bool, roles: dict[str, Any] | None = None
 ) -> GraphDescription:
     """Replace the folder's graph by the staged one and write its description.
 
@@ -251,11 +238,9 @@ def finish(
     Args:
         folder: the folder of the graph.
         staging: the staging folder with the new files.
+        data: the graph, of which ``coding``, ``feature_names`` and ``pos_names`` are used.
         directed: whether edges go one way.
-        feature_names: names of the features, if any.
-        coding: how a table became features, if it did.
         roles: the roles of the table's columns, if there is one.
-        pos_names: names of the two coordinates, if any.
 
     Returns:
         The description.
@@ -265,12 +250,13 @@ def finish(
     if "y.npy" in files:
         with (staging / "y.npy").open("rb") as file:
             labelled = int((~np.isnan(mapped_array(file, files["y.npy"]))).sum())
+    coding, pos_names = data.get("coding"), data.get("pos_names")
     stored = GraphDescription(
         nodes=files["x.npy"]["shape"][0],
         labelled=labelled,
         edges=files["edge_index.npy"]["shape"][1],
         directed=directed,
-        feature_names=None if feature_names is None else [str(name) for name in feature_names],
+        feature_names=data.get("feature_names"),
         coding=None if coding is None else coding.to_dict(),
         roles=roles,
         files=files,
@@ -328,31 +314,24 @@ def describe_graph(folder: Path) -> GraphDescription:
     if not path.is_file():
         unfinished = f"one without {DESCRIPTION} (a conversion that did not finish?)"
         got = unfinished if folder.is_dir() else "a file" if folder.exists() else "nothing"
-        raise _invalid(folder, got)
+        raise invalid_graph(folder, got)
     try:
         document = read_json(path)
         version = document.pop("format")
         if version != FORMAT:
-            raise _invalid(folder, f"format {version!r}, where this version reads {FORMAT}")
+            raise invalid_graph(folder, f"format {version!r}, where this version reads {FORMAT}")
         stored = GraphDescription(**document)
         _check_shapes(stored)
     except (OSError, ValueError, LookupError, TypeError, AttributeError) as error:
         if isinstance(error, ReadError):
             raise
-        raise _invalid(folder, f"a damaged {DESCRIPTION} ({error})") from error
+        raise invalid_graph(folder, f"a damaged {DESCRIPTION} ({error})") from error
     for name, file in stored.files.items():
         there = (folder / name).stat().st_size if (folder / name).is_file() else None
         if there != file["bytes"]:
             got = "none" if there is None else f"{there:,} bytes"
-            raise _invalid(folder, f"{got} in place of the {file['bytes']:,} bytes of {name}")
+            raise invalid_graph(folder, f"{got} in place of the {file['bytes']:,} bytes of {name}")
     return stored
-
-
-def _invalid(folder: Path, got: str) -> ReadError:
-    return ReadError(
-        f"{folder}: expected a folder written by 'qpignn convert' or write_graph, got {got}; "
-        f"convert again"
-    )
 
 
 def _check_shapes(stored: GraphDescription) -> None:
@@ -370,13 +349,12 @@ def _check_shapes(stored: GraphDescription) -> None:
         "pos": [stored.nodes, 2],
     }
     for name, file in stored.files.items():
-        kind = name.removesuffix(".npy")
-        if name not in (IDS, f"{kind}.npy"):
+        if name not in NAMES:
             raise ValueError(f"a file {name!r}")
-        if name != IDS and file["dtype"] not in KINDS[kind]:
-            raise ValueError(f"{name} of type {file['dtype']}")
-        if name != IDS and file["shape"] != shapes.get(kind, [stored.nodes]):
-            raise ValueError(f"{name} of shape {file['shape']}")
+        kind = name.removesuffix(".npy")
+        right = file.get("shape") == shapes.get(kind, [stored.nodes])
+        if name != IDS and not (right and file["dtype"] in KINDS[kind]):
+            raise ValueError(f"{name} of shape {file['shape']} and type {file['dtype']}")
     if "edge_index.npy" not in stored.files:
         raise ValueError("no edge_index.npy")
 
@@ -401,7 +379,7 @@ def _read_ids(path: Path, nodes: int) -> npt.NDArray[Any]:
     try:
         ids = read_parquet(path, rows=nodes)["id"]
     except (ReadError, KeyError) as error:
-        raise _invalid(path.parent, f"a damaged {IDS} ({error})") from error
+        raise invalid_graph(path.parent, f"a damaged {IDS} ({error})") from error
     if pd.api.types.is_object_dtype(ids) and not all(isinstance(id, str) for id in ids):
-        raise _invalid(path.parent, f"{IDS} with ids that are neither numbers nor text")
+        raise invalid_graph(path.parent, f"{IDS} with ids that are neither numbers nor text")
     return ids.to_numpy()

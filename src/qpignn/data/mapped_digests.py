@@ -31,36 +31,37 @@ CLOCK_TICK = 20_000_000  # nanoseconds within which two changes may get the same
 
 
 def check_digests(
-    folder: Path, expected: Mapping[str, str], files: Mapping[str, BinaryIO], *, verbose: bool
+    folder: Path, described: Mapping[str, Any], files: Mapping[str, BinaryIO], *, verbose: bool
 ) -> None:
     """Raise unless open files of a folder have the digests they must have.
 
     Args:
         folder: where the files are.
-        expected: the SHA-256 digest of each, by name.
+        described: the description of each file, by name, with its ``sha256``.
         files: the same files, open for reading.
         verbose: whether to show progress where files are read whole.
 
     Raises:
         ReadError: naming the first file whose bytes are others.
     """
-    place = _record_path(folder)
-    before = _read_record(place)
-    after = {}
-    stale = [name for name in files if not _recorded(before.get(name), expected[name], files[name])]
-    total = sum(os.fstat(files[name].fileno()).st_size for name in stale)
+    name_of_record = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
+    place = cache_folder() / FOLDER / f"{name_of_record}.json"
+    records = _read_record(place)
+    stale = {}
+    for name, file in files.items():
+        if not _recorded(records.get(name), described[name]["sha256"], file):
+            stale[name] = os.fstat(file.fileno()).st_size
+        elif _sample(file) != records[name]["sample"]:
+            raise _other_bytes(folder / name)
+    done, total = 0, sum(stale.values())
     with progress_bar("checking the graph's files", total, shown=verbose and bool(stale)) as show:
-        done = 0
-        for name, file in files.items():
-            after[name] = before.get(name)
-            if name in stale:
-                after[name] = _checked(folder / name, expected[name], file, show, done)
-                done += os.fstat(file.fileno()).st_size
-            elif _sample(file) != before[name]["sample"]:
-                raise _other_bytes(folder / name)
+        for name, size in stale.items():
+            digest = described[name]["sha256"]
+            records[name] = _checked(folder / name, digest, files[name], show, done)
+            done += size
     if stale:
         with suppress(WriteError):  # without a record the files are read whole again next time
-            document = {"format": FORMAT, "folder": str(folder.resolve()), "files": after}
+            document = {"format": FORMAT, "folder": str(folder.resolve()), "files": records}
             write_atomically(place, json.dumps(document).encode())
 
 
@@ -94,11 +95,9 @@ def _settled_stamp(file: BinaryIO) -> tuple[int, ...]:
 
 def _recorded(record: Any, expected: str, file: BinaryIO) -> bool:
     """Whether a record holds for an open file as it is now."""
-    stamp = file_stamp(file.fileno())
     return (
         isinstance(record, dict)
-        and stamp is not None
-        and record.get("stamp") == list(stamp)
+        and record.get("stamp") == [*(file_stamp(file.fileno()) or ())]
         and record.get("sha256") == expected
         and isinstance(record.get("sample"), str)
     )
@@ -114,11 +113,6 @@ def _sample(file: BinaryIO) -> str:
     return digest.hexdigest()
 
 
-def _record_path(folder: Path) -> Path:
-    name = hashlib.sha256(os.fsencode(folder.resolve())).hexdigest()
-    return cache_folder() / FOLDER / f"{name}.json"
-
-
 def _read_record(path: Path) -> dict[str, Any]:
     """Return the records of a folder's files, by name; none where nothing is recorded."""
     try:
@@ -130,8 +124,18 @@ def _read_record(path: Path) -> dict[str, Any]:
 
 
 def _other_bytes(path: Path) -> ReadError:
+    got = f"other bytes in {path.name} than its description states (SHA-256)"
+    return invalid_graph(path.parent, f"{got}: the file was changed or damaged")
+
+
+def invalid_graph(folder: Path, got: str) -> ReadError:
+    """Return the error for a folder that is not a valid mapped graph.
+
+    Args:
+        folder: the folder.
+        got: what it holds.
+    """
     return ReadError(
-        f"{path.parent}: expected a folder written by 'qpignn convert' or write_graph, got other "
-        f"bytes in {path.name} than its description states (SHA-256): the file was changed or "
-        f"damaged; convert again"
+        f"{folder}: expected a folder written by 'qpignn convert' or write_graph, got {got}; "
+        f"convert again"
     )

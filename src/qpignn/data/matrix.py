@@ -11,7 +11,7 @@ for bit.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -75,14 +75,10 @@ def from_scipy(matrix: Any, dtype: torch.dtype = torch.float32) -> Tensor:
     csr = sp.csr_matrix(matrix)
     csr.sum_duplicates()
     starts, places = (torch.from_numpy(part.astype(np.int64)) for part in (csr.indptr, csr.indices))
-    return _csr_tensor(starts, places, torch.from_numpy(csr.data).to(dtype), csr.shape)
-
-
-def _csr_tensor(starts: Tensor, places: Tensor, values: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return a CSR tensor of arrays that are not checked again."""
+    values = torch.from_numpy(csr.data).to(dtype)
     with warnings.catch_warnings():  # torch warns once per process that CSR is in beta state
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support")
-        return torch.sparse_csr_tensor(starts, places, values, size=shape, check_invariants=False)
+        return torch.sparse_csr_tensor(starts, places, values, csr.shape, check_invariants=False)
 
 
 def mostly_zeros(x: Tensor) -> bool:
@@ -94,7 +90,7 @@ def mostly_zeros(x: Tensor) -> bool:
     Args:
         x: (nodes, columns), dense or CSR.
     """
-    return x.shape[1] >= WIDE and int(_counts(x).sum()) <= FILLED * x.shape[0] * x.shape[1]
+    return x.shape[1] >= WIDE and _non_zeros(x) <= FILLED * x.shape[0] * x.shape[1]
 
 
 def to_csr(x: Tensor) -> Tensor:
@@ -105,7 +101,11 @@ def to_csr(x: Tensor) -> Tensor:
     Args:
         x: (nodes, columns), dense or CSR.
     """
-    return _canonical(x) if is_sparse(x) else _compressed(x, _counts(x))
+    if is_sparse(x):
+        return _canonical(x)
+    dtype = torch.promote_types(x.dtype, torch.float32)  # SciPy has no half precision
+    blocks = [sp.csr_matrix(block.to(dtype).numpy()) for block in _blocks(x)]
+    return from_scipy(sp.vstack(blocks), x.dtype)
 
 
 def best_layout(x: Tensor) -> Tensor:
@@ -122,10 +122,9 @@ def best_layout(x: Tensor) -> Tensor:
         return x if mostly_zeros(x) else x.to_dense()
     if x.shape[1] < WIDE:
         return x
-    counts = _counts(x)
-    stored = int(counts.sum())
+    stored = _non_zeros(x)
     fits = stored * (8 + x.itemsize) < free_memory() / 2
-    return _compressed(x, counts) if stored <= FILLED * x.numel() and fits else x
+    return to_csr(x) if stored <= FILLED * x.numel() and fits else x
 
 
 def columns(x: Tensor, positions: Sequence[int]) -> Tensor:
@@ -163,31 +162,15 @@ def stack_rows(above: Tensor, below: Tensor) -> Tensor:
     return from_scipy(sp.vstack(parts), torch.promote_types(above.dtype, below.dtype))
 
 
-def _counts(x: Tensor) -> Tensor:
-    """Return how many values of each row are not zero; of a CSR matrix, of all rows together."""
-    if is_sparse(x):
-        return x.values().count_nonzero()
-    parts = [np.count_nonzero((x[part] != 0).numpy(), axis=1) for part in _blocks(x)]
-    return torch.from_numpy(np.concatenate(parts))
+def _non_zeros(x: Tensor) -> int:
+    """Return how many values are not zero."""
+    parts = [x.values()] if is_sparse(x) else _blocks(x)
+    return sum(int(part.count_nonzero()) for part in parts)
 
 
-def _compressed(x: Tensor, counts: Tensor) -> Tensor:
-    """Return a dense matrix as CSR, given how many values of each row are not zero."""
-    starts = torch.nn.functional.pad(counts.cumsum(0), (1, 0))
-    places = torch.empty(int(starts[-1]), dtype=torch.int64)
-    values = torch.empty(len(places), dtype=x.dtype)
-    for part in _blocks(x):
-        block, filled = x[part], slice(int(starts[part.start]), int(starts[part.stop]))
-        rows, places[filled] = block.nonzero(as_tuple=True)
-        values[filled] = block[rows, places[filled]]
-    return _csr_tensor(starts, places, values, tuple(x.shape))
-
-
-def _blocks(x: Tensor) -> Iterator[slice]:
-    """Yield blocks of rows of a dense matrix."""
-    step = max(BLOCK // x.shape[1], 1)
-    for start in range(0, len(x), step):
-        yield slice(start, min(start + step, len(x)))
+def _blocks(x: Tensor) -> tuple[Tensor, ...]:
+    """Return the rows of a dense matrix, a few at a time."""
+    return torch.split(x, max(BLOCK // x.shape[1], 1))
 
 
 def _canonical(x: Tensor) -> Tensor:

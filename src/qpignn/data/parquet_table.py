@@ -51,9 +51,9 @@ class ParquetTable:
             The table.
         """
         with named_errors(path):
-            file = pq.ParquetFile(path)
-            empty = file.schema_arrow.empty_table().to_pandas()  # without a stored index
-        return cls(path, [str(name) for name in empty.columns], file.metadata.num_rows)
+            empty = pq.read_schema(path).empty_table().to_pandas()  # without a stored index
+            rows = pq.read_metadata(path).num_rows
+        return cls(path, [str(name) for name in empty.columns], rows)
 
     def read(self) -> pd.DataFrame:
         """Return the whole file as a table."""
@@ -131,8 +131,7 @@ def read_parquet(path: Path, rows: int | None = None) -> pd.DataFrame:
             free memory.
     """
     with named_errors(path):
-        with pq.ParquetFile(path) as file:
-            count = file.metadata.num_rows
+        count = pq.read_metadata(path).num_rows
         if rows is not None and count != rows:
             raise ReadError(f"expected {rows:,} rows, got {count:,}; write the file again")
         _check_memory(path)
@@ -145,15 +144,13 @@ def _check_memory(path: Path, columns: Sequence[str] | None = None) -> None:
     Cells are counted from the metadata of each row group, by which Arrow reads. Texts are measured
     as they are unpacked, because dictionaries repeat a long text in a few bits.
     """
-    with pq.ParquetFile(path) as file:
-        metadata, leaves = file.metadata, file.schema
-        groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-        rows = sum(group.num_rows for group in groups)
-        values = 0
-        for i in range(metadata.num_columns):
-            if columns is not None and leaves.column(i).path.split(".")[0] not in columns:
-                continue
-            nested = leaves.column(i).max_repetition_level > 0
+    metadata = pq.read_metadata(path)
+    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
+    rows = sum(group.num_rows for group in groups)
+    values = 0
+    for i, leaf in enumerate(metadata.schema):
+        if columns is None or leaf.path.split(".")[0] in columns:
+            nested = leaf.max_repetition_level > 0
             values += sum(g.column(i).num_values for g in groups) if nested else rows
     limit = free_memory()
     for text in accumulate(_text_bytes(path, columns), initial=0):
@@ -168,12 +165,11 @@ def _check_memory(path: Path, columns: Sequence[str] | None = None) -> None:
 
 def _text_bytes(path: Path, columns: Sequence[str] | None = None) -> Iterator[int]:
     """Yield the unpacked bytes of text, a few rows at a time."""
-    with pq.ParquetFile(path) as file:
-        names = [
-            field.name
-            for field in file.schema_arrow
-            if not _is_fixed(field.type) and (columns is None or field.name in columns)
-        ]
+    names = [
+        field.name
+        for field in pq.read_schema(path)
+        if not _is_fixed(field.type) and (columns is None or field.name in columns)
+    ]
     if not names:
         return
     with pq.ParquetFile(path, read_dictionary=names) as file:
@@ -183,23 +179,18 @@ def _text_bytes(path: Path, columns: Sequence[str] | None = None) -> Iterator[in
 
 def _is_fixed(kind: pa.DataType) -> bool:
     """Return whether all values of a type have the same size of a few bytes."""
-    types = pa.types
-    return bool(types.is_primitive(kind) or types.is_null(kind) or types.is_decimal(kind))
+    return bool(pa.types.is_primitive(kind) or pa.types.is_null(kind) or pa.types.is_decimal(kind))
 
 
 def _unpacked_bytes(column: pa.Array) -> int:
     """Return the bytes of an array's values, each counted as often as it occurs."""
     if not pa.types.is_dictionary(column.type):
         return int(column.nbytes)
-    if not _is_text(column.type.value_type):
+    try:
+        lengths = pc.binary_length(column.dictionary).cast(pa.int64())
+    except pa.ArrowNotImplementedError:  # no text
         return int(column.nbytes) + len(column) * int(column.dictionary.nbytes)
-    lengths = pc.binary_length(column.dictionary).cast(pa.int64())
     return int(pc.sum(lengths.take(column.indices)).as_py() or 0)
-
-
-def _is_text(kind: pa.DataType) -> bool:
-    names = ("string", "large_string", "binary", "large_binary", "fixed_size_binary")
-    return any(getattr(pa.types, f"is_{name}")(kind) for name in names)
 
 
 def _frame(table: pa.Table) -> pd.DataFrame:

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from qpignn.data.graph import select_edges
 from qpignn.data.matrix import column_deviations, is_sparse, stored_values, with_values
 from qpignn.errors import SettingError, check_choice, check_non_negative, check_number
 from qpignn.runtime.randomness import torch_rng
@@ -102,15 +103,9 @@ def drop_edges(data: Data, share: float, *, seed: int = 0) -> Data:
         )
     ends = data.edge_index
     low, high = ends.min(dim=0).values, ends.max(dim=0).values
-    _, pair = torch.unique(low * data.x.shape[0] + high, return_inverse=True)
-    pairs = int(pair.max()) + 1 if len(pair) else 0
-    kept = torch.rand(pairs, generator=torch_rng(seed, "edge dropout")) >= share
-    out = Data(**data.to_dict())
-    out.edge_index = ends[:, kept[pair]]
-    for name in ("edge_weight", "edge_attr"):
-        if data.get(name) is not None:
-            out[name] = data[name][kept[pair]]
-    return out
+    pairs, pair = torch.unique(low * data.x.shape[0] + high, return_inverse=True)
+    kept = torch.rand(len(pairs), generator=torch_rng(seed, "edge dropout")) >= share
+    return select_edges(data, kept[pair])
 
 
 def _normal(like: Tensor, sigma: float, seed: int, purpose: str) -> Tensor:

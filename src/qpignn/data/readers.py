@@ -13,7 +13,7 @@ from xml.parsers import expat
 import pandas as pd
 
 from qpignn.data.bounded import XML, BoundedReader, open_packed
-from qpignn.data.column_roles import ColumnRoles
+from qpignn.data.column_roles import DEFAULTS, ColumnRoles
 from qpignn.data.columns import several
 from qpignn.data.encoding import FeatureEncoder
 from qpignn.data.frames import from_frames, network_frames
@@ -124,7 +124,7 @@ def graph_from_tables(tables: GraphTables, **roles: Any) -> Data:
 def read_tables(
     nodes: str | Path,
     edges: str | Path | None,
-    roles: ColumnRoles | None = None,
+    roles: ColumnRoles = DEFAULTS,
     *,
     text: Sequence[str] = (),
 ) -> GraphTables:
@@ -142,7 +142,6 @@ def read_tables(
     Raises:
         ReadError: if a file is not the table it should be.
     """
-    roles = roles or ColumnRoles()
     files = [check_path("nodes", nodes), *([] if edges is None else [check_path("edges", edges)])]
     if any(file.name.lower().endswith(GRAPHML) for file in files):
         if edges is not None:
@@ -151,12 +150,11 @@ def read_tables(
                 f"{edges}; give the GraphML file in the place of the nodes and no edge file"
             )
         return _read_graphml(files[0], roles.id or "id")
-    form = roles.text_format()
-    node_table, id = open_nodes(nodes, roles.id, text=text, sheet=roles.node_sheet, **form)
+    node_table, id = open_nodes(nodes, roles, text=text)
     node_frame = node_table.read()
     if edges is None:
         return GraphTables(node_frame, None, None, id)
-    edge_frame = open_edges(edges, roles.edge_ends, sheet=roles.edge_sheet, **form).read()
+    edge_frame = open_edges(edges, roles).read()
     check_header(edges, list(edge_frame.columns), set(node_frame[id]))
     return GraphTables(node_frame, edge_frame, None, id)
 
@@ -167,10 +165,9 @@ def _read_graphml(path: Path, id: str) -> GraphTables:
     check_file(path)
     try:
         declared = _declared_nodes(path)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), open_packed(path) as file:
             warnings.simplefilter("ignore", UserWarning)  # ports of nodes, keys without a type
-            with open_packed(path) as file:
-                graph = nx.read_graphml(file, node_type=_node_name)
+            graph = nx.read_graphml(file, node_type=_node_name)
         _check_declared(declared, graph)
     except ReadError as error:
         raise ReadError(f"{path}: {error}") from error

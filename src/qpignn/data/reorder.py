@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch_geometric.data import Data
 
 from qpignn.data.graph import check_graph, select_nodes
+from qpignn.data.structure import adjacency
 
 
 def reorder_nodes(data: Data) -> Data:
@@ -23,14 +23,8 @@ def reorder_nodes(data: Data) -> Data:
         data: the graph.
     """
     data = check_graph(data, need_target=False)
-    nodes = data.x.shape[0]
-    source, target = data.edge_index.numpy()
-    ones = np.ones(len(source), dtype=np.int8)
-    adjacency = sp.csr_matrix((ones, (source, target)), shape=(nodes, nodes))
-    permutation = reverse_cuthill_mckee(adjacency, symmetric_mode=False)
+    permutation = reverse_cuthill_mckee(adjacency(data), symmetric_mode=False)
     order = torch.from_numpy(permutation.astype(np.int64))
-    place = torch.empty_like(order)
-    place[order] = torch.arange(nodes)
     out = select_nodes(data, order)
-    out.edge_index = place[data.edge_index]
+    out.edge_index = order.argsort()[data.edge_index]
     return out

@@ -27,6 +27,7 @@ from qpignn.data.matrix import (
     with_values,
 )
 from qpignn.errors import ArrayError, check_choice
+from qpignn.io.tensors import check_tensors
 from qpignn.runtime.memory import allocate_tensor, row_chunks
 
 LARGEST = torch.finfo(torch.float64).max
@@ -118,18 +119,13 @@ class Scaler:
         Raises:
             ValueError: if they are not valid numbers of a scaler.
         """
-        for name in ("shift", "scale"):
-            numbers = state[name]
-            right = numbers.dtype == torch.float64 and numbers.shape == (columns,)
-            if not right or bool(numbers.isnan().any()):
-                raise ValueError(
-                    f"{name}: expected {columns} float64 numbers without NaN, got others"
-                )
-        if not bool(state["shift"].isfinite().all()):
+        stored = cls(state["shift"], state["scale"])
+        check_tensors(stored.state(), cls.nothing(columns).state())
+        if not bool(stored.shift.isfinite().all()):
             raise ValueError("shift: expected finite numbers, got others")
-        if not bool((state["scale"] > 0).all()):
+        if not bool((stored.scale > 0).all()):
             raise ValueError("scale: expected numbers above 0, got others")
-        return cls(state["shift"], state["scale"])
+        return stored
 
     def _check(self, x: Tensor) -> None:
         width = x.shape[1] if x.dim() == 2 else 1

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor
 
-from qpignn.data.graph import check_graph, given_nodes, select_nodes, test_nodes
+from qpignn.data.graph import check_graph, given_nodes, select_edges, select_nodes, test_nodes
 from qpignn.errors import SplitError, check_choice
 
 if TYPE_CHECKING:
@@ -87,12 +87,8 @@ def induced_subgraph(data: Data, keep: Tensor) -> Data:
         data: the graph.
         keep: boolean, (nodes,).
     """
-    out = select_nodes(data, keep)
-    inside = keep[data.edge_index].all(dim=0)
-    out.edge_index = (keep.cumsum(0) - 1)[data.edge_index[:, inside]]
-    for name in ("edge_weight", "edge_attr"):
-        if data.get(name) is not None:
-            out[name] = data[name][inside]
+    out = select_nodes(select_edges(data, keep[data.edge_index].all(dim=0)), keep)
+    out.edge_index = (keep.cumsum(0) - 1)[out.edge_index]
     return out
 
 

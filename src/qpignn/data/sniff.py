@@ -26,9 +26,8 @@ OTHERS = {
     b"\xd0\xcf\x11\xe0": "an old Excel workbook (.xls); save it as .xlsx or CSV",
     b"PAR1": "Parquet; rename it to .parquet",
     b"\x1f\x8b": "gzip; rename it to .csv.gz",
-    b"{": "JSON; save it as CSV, for instance with pandas: pd.read_json(...).to_csv(...)",
-    b"[": "JSON; save it as CSV, for instance with pandas: pd.read_json(...).to_csv(...)",
     b"<": "HTML or XML; save it as CSV",
+    **dict.fromkeys((b"{", b"["), "JSON; save it as CSV, as with pd.read_json(...).to_csv(...)"),
 }
 """First bytes of files that are not text tables, whatever their name."""
 DECIMAL_COMMA = re.compile(r"[+-]?(?:\d*,\d{1,2}|0,\d+|\d{4,},\d+|\d+,\d{4,})(?:[eE][+-]?\d+)?")

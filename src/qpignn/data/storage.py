@@ -22,14 +22,7 @@ from qpignn.data.parquet_table import read_parquet
 from qpignn.errors import ReadError
 from qpignn.io.files import atomic_files, check_path, remove_file, write_atomically
 from qpignn.io.locks import read_consistent
-from qpignn.io.tensors import (
-    bytes_to_tensor,
-    pack_json,
-    read_file_bytes,
-    read_tensors,
-    tensor_to_bytes,
-    unpack_json,
-)
+from qpignn.io.tensors import bytes_to_tensor, pack_json, read_file_bytes, read_tensors, unpack_json
 
 NUMBERS, NODES, TABLE = "graph.safetensors", "nodes.parquet", "table.parquet"
 COLUMNS = ("edge_index", "y", "edge_weight", "node_weight", "pos", *MASKS)
@@ -100,7 +93,7 @@ def _load_graph(folder: Path) -> Data:
         tensors = read_tensors(folder / NUMBERS)
         x = tensors["x"] if "x" in tensors else _sparse(tensors)
         digest = hashlib.sha256(read_file_bytes(folder / NODES)).digest()
-        if NODES_DIGEST in tensors and tensor_to_bytes(tensors[NODES_DIGEST]) != digest:
+        if NODES_DIGEST in tensors and tensors[NODES_DIGEST].tolist() != [*digest]:
             raise ValueError(f"{NUMBERS} and {NODES} are of two different graphs")
         ids = read_parquet(folder / NODES, rows=x.shape[0])["id"]
         out = Data(**{name: tensors[name] for name in COLUMNS if name in tensors})

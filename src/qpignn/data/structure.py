@@ -43,6 +43,17 @@ def degrees(data: Data) -> Integers:
     return np.bincount(data.edge_index[1].numpy(), minlength=data.x.shape[0])
 
 
+def isolated_nodes(data: Data) -> npt.NDArray[np.bool_]:
+    """Return which nodes have no edge, (nodes,).
+
+    Args:
+        data: a checked graph.
+    """
+    isolated: npt.NDArray[np.bool_] = np.ones(data.x.shape[0], dtype=bool)
+    isolated[data.edge_index.numpy()] = False
+    return isolated
+
+
 def components(data: Data) -> Integers:
     """Return the number of each node's connected component, ignoring directions, (nodes,).
 
@@ -143,8 +154,6 @@ def summarize_graph(data: Data) -> GraphSummary:
     links = adjacency(data)
     directed = bool((links != links.T).nnz)
     nodes, features = data.x.shape
-    touched = np.zeros(nodes, dtype=bool)
-    touched[data.edge_index.numpy()] = True
     loops = int((links.diagonal() != 0).sum())
     return GraphSummary(
         nodes=int(nodes),
@@ -152,6 +161,6 @@ def summarize_graph(data: Data) -> GraphSummary:
         directed=directed,
         labelled=int(labelled(data).sum()),
         features=int(features),
-        isolated=int(nodes - touched.sum()),
+        isolated=int(isolated_nodes(data).sum()),
         components=int(connected_components(links, directed=False)[0]),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,9 +13,6 @@ from qpignn.io.files import file_kind
 BYTES_PER_CELL = 200
 """Memory that a cell of a table may take while it is read."""
 MOST_ROWS = 1 << 19
-
-Progress = Callable[[int], None]
-"""Called with the number of rows that are done."""
 
 
 def check_file(path: Path) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 
 import pandas as pd
 
-from qpignn.data.column_roles import ColumnRoles
+from qpignn.data.column_roles import DEFAULTS, ColumnRoles
 from qpignn.data.columns import require_columns, several
 from qpignn.data.excel_table import EXCEL, ExcelTable
-from qpignn.data.ids import ID_NAMES, find_column, id_column, known_ends
+from qpignn.data.ids import ID_NAMES, find_column, find_ids, known_ends
 from qpignn.data.parquet_table import ParquetTable
 from qpignn.data.table_file import check_file
 from qpignn.data.text_table import TextTable
@@ -30,21 +30,13 @@ NO_TABLES = {
 Table = TextTable | ParquetTable | ExcelTable
 
 
-def open_table(
-    path: str | Path,
-    *,
-    encoding: str = "utf-8",
-    decimal: str = "auto",
-    thousands: str | None = None,
-    sheet: str | None = None,
-    kind: str = "table",
-) -> Table:
+def open_table(path: str | Path, roles: ColumnRoles = DEFAULTS, kind: str = "table") -> Table:
     """Open a table and read its header.
 
     Args:
         path: ``.parquet``, ``.xlsx``, or text (``.csv``, ``.tsv``, ``.csv.gz`` and others).
-        encoding, decimal, thousands: of text files.
-        sheet: of a workbook.
+        roles: the format of the file: ``encoding``, ``decimal`` and ``thousands`` of text, the
+            sheet of a workbook.
         kind: which table it is (``node`` or ``edge``), to choose a sheet of that name.
 
     Returns:
@@ -59,25 +51,24 @@ def open_table(
     if suffix in PARQUET:
         return ParquetTable.open(path)
     if suffix in EXCEL:
-        return ExcelTable.open(path, sheet, kind)
+        return ExcelTable.open(path, vars(roles).get(f"{kind}_sheet"), kind)
     if suffix in NO_TABLES:
         raise ReadError(
             f"{path}: expected a table (.csv, .tsv, .parquet, .xlsx), got {suffix}; "
             f"{NO_TABLES[suffix]}"
         )
-    return TextTable.open(path, encoding=encoding, decimal=decimal, thousands=thousands)
+    return TextTable.open(path, roles)
 
 
 def open_nodes(
-    path: str | Path, id: str | None, *, text: Sequence[str] = (), **form: Any
+    path: str | Path, roles: ColumnRoles, *, text: Sequence[str] = ()
 ) -> tuple[Table, str]:
     """Open a node table, its ids and some other columns kept as text.
 
     Args:
         path: the file.
-        id: its id column; by default the one called id or the like.
+        roles: its format and its id column, by default the one called id or the like.
         text: further columns to keep as text, such as codes.
-        **form: the format of the file, as in :func:`open_table`.
 
     Returns:
         The table and the name of its id column.
@@ -85,36 +76,36 @@ def open_nodes(
     Raises:
         ReadError: if there is no such column.
     """
-    table = open_table(path, kind="node", **form)
-    if id is not None and id not in table.columns:
-        raise ReadError(
-            f"{path}: expected an id column {id!r}, got {quoted(table.columns, 12)}; "
-            f"name the right one with id=... (--id on the command line)"
-        )
-    name = id if id is not None else find_column(table.columns, ID_NAMES)
+    table = open_table(path, roles, "node")
+    name = find_column(table.columns, ID_NAMES) if roles.id is None else roles.id
     if name is None:
         try:
-            id_column(table.read().reset_index(drop=True), None)
+            find_ids(table.read().reset_index(drop=True), None)
         except GraphError as error:
             raise ReadError(f"{path}: {error}") from error
+    if name not in table.columns:
+        raise ReadError(
+            f"{path}: expected an id column {name!r}, got {quoted(table.columns, 12)}; "
+            f"name the right one with id=... (--id on the command line)"
+        )
     return _keeping_text(table, [str(name), *text]), str(name)
 
 
-def open_edges(path: str | Path, ends: Sequence[str] | None, **form: Any) -> Table:
+def open_edges(path: str | Path, roles: ColumnRoles) -> Table:
     """Open an edge table, its two ends kept as text.
 
     Args:
         path: the file.
-        ends: its two id columns; by default those called from and to or the like, else the first
-            two.
-        **form: the format of the file, as in :func:`open_table`.
+        roles: its format and its two id columns, by default those called from and to or the like,
+            else the first two.
 
     Returns:
         The table.
     """
-    table = open_table(path, kind="edge", **form)
+    table = open_table(path, roles, "edge")
+    ends: Any = roles.edge_ends
     if ends is None:
-        ends = known_ends([*table.columns]) or table.columns[:2]
+        ends = known_ends(table.columns) or table.columns[:2]
     return _keeping_text(table, several("edge_ends", ends))
 
 
@@ -172,16 +163,22 @@ def check_columns(nodes: str | Path, edges: str | Path | None, roles: ColumnRole
         ReadError: if a file cannot be opened.
         GraphError: naming the missing column and those there are.
     """
-    form = roles.text_format()
-    table, _ = open_nodes(nodes, roles.id, sheet=roles.node_sheet, **form)
+    table, _ = open_nodes(nodes, roles)
     named = [roles.target, roles.node_weight, roles.split, *roles.ignore, *roles.categorical]
     named += [*(roles.features or ()), *(roles.coordinates or ())]
-    _check_named("node", table, named)
+    check_named("node", table, named)
     if edges is not None:
-        table = open_edges(edges, roles.edge_ends, sheet=roles.edge_sheet, **form)
-        _check_named("edge", table, [*(roles.edge_ends or ()), roles.edge_weight])
+        table = open_edges(edges, roles)
+        check_named("edge", table, [*(roles.edge_ends or ()), roles.edge_weight])
 
 
-def _check_named(kind: str, table: Table, named: Sequence[str | None]) -> None:
+def check_named(kind: str, table: Table, named: Sequence[str | None]) -> None:
+    """Check that a table has some columns.
+
+    Args:
+        kind: ``node`` or ``edge``, for messages.
+        table: the table.
+        named: names of columns; ``None`` for a role that no column has.
+    """
     header = pd.DataFrame(columns=table.columns)
     require_columns(kind, header, [name for name in named if name is not None])

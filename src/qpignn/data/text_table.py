@@ -20,11 +20,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from qpignn.data.bounded import BLOCK, LEAST, BoundedReader, buffered, open_packed, text_cost
+from qpignn.data.column_roles import DEFAULTS, ColumnRoles
 from qpignn.data.parquet_table import ParquetTable
 from qpignn.data.sniff import LONGEST_HEADER, Layout, sniff
-from qpignn.data.table_file import Progress, named_errors
+from qpignn.data.table_file import named_errors
 from qpignn.errors import ReadError, quoted
 from qpignn.runtime.memory import free_memory
+from qpignn.runtime.progress import ShowProgress
 
 FIRST_ROWS = 64  # of a file that is read by pieces
 BY_PIECES = "'qpignn convert' reads tables by pieces"
@@ -64,19 +66,12 @@ class TextTable:
     form: dict[str, Any]
 
     @classmethod
-    def open(
-        cls,
-        path: Path,
-        *,
-        encoding: str = "utf-8",
-        decimal: str = "auto",
-        thousands: str | None = None,
-    ) -> TextTable:
+    def open(cls, path: Path, roles: ColumnRoles = DEFAULTS) -> TextTable:
         """Open a file and read its first lines.
 
         Args:
             path: the file.
-            encoding, decimal, thousands: as in :func:`qpignn.data.sniff.sniff`.
+            roles: its ``encoding``, ``decimal`` and ``thousands``.
 
         Returns:
             The table.
@@ -84,8 +79,11 @@ class TextTable:
         Raises:
             ReadError: if it is not a text table with a header line.
         """
-        with named_errors(path, str(encoding)):
-            layout = sniff(path, encoding=encoding, decimal=decimal, thousands=thousands)
+        thousands = roles.thousands
+        with named_errors(path, str(roles.encoding)):
+            layout = sniff(
+                path, encoding=roles.encoding, decimal=roles.decimal, thousands=thousands
+            )
             form: dict[str, Any] = {
                 "encoding": layout.encoding,
                 "sep": layout.delimiter,
@@ -150,10 +148,9 @@ class TextTable:
         for name in self.kept & set(frame.columns):
             frame[name] = frame[name].str.strip()
         if self.thousands is not None:
-            grouped = _grouped_numbers(self.thousands, self.layout.decimal)
             for name in set(frame.columns) - self.kept:
                 if not pd.api.types.is_numeric_dtype(frame[name]):
-                    frame[name] = _ungrouped(frame[name], grouped, self.thousands)
+                    frame[name] = _ungrouped(frame[name], self.thousands, self.layout.decimal)
         return frame
 
     def most_rows(self) -> int:
@@ -182,7 +179,7 @@ class TextTable:
         Args:
             rows: largest number of rows of a piece.
             columns: which columns; default all.
-            kinds: their types, from :meth:`kinds`; by default determined for each piece.
+            kinds: their types, keys of ``ARROW``; by default determined for each piece.
             memory: bytes of memory that a piece may need (at least 64 MiB); default the free
                 memory.
 
@@ -216,28 +213,8 @@ class TextTable:
                 size = max(1, min(rows, 4 * size, most // (4 * cost)))
                 stream.restart()
 
-    def kinds(self, rows: int, progress: Progress, memory: int) -> tuple[dict[str, str], int]:
-        """Read the file to determine the type of each column, and count its rows.
-
-        Args:
-            rows: largest number of rows of a piece.
-            progress: called with the number of rows that are done.
-            memory: bytes of memory that a piece may need.
-
-        Returns:
-            The type of each column, and the number of rows.
-        """
-        kinds: dict[str, set[str]] = {name: set() for name in self.columns}
-        done = 0
-        for piece in self.pieces(rows, memory=memory):
-            for name in self.columns:
-                kinds[name].add("text" if name in self.kept else _kind(piece[name]))
-            done += len(piece)
-            progress(done)
-        return {name: _common(pieces) for name, pieces in kinds.items()}, done
-
     def as_parquet(
-        self, out: Path, rows: int, columns: Sequence[str], progress: Progress, *, memory: int
+        self, out: Path, rows: int, columns: Sequence[str], show: ShowProgress, *, memory: int
     ) -> ParquetTable:
         """Write columns as Parquet, with the types that reading the whole file would give.
 
@@ -245,26 +222,30 @@ class TextTable:
             out: the Parquet file.
             rows: largest number of rows of a piece.
             columns: which columns.
-            progress: called with the number of rows that are done; every row counts twice, since
-                the file is read once before it is written.
+            show: shows the number of rows that are done; every row counts twice, since the file is
+                read once before it is written.
             memory: bytes of memory that a piece may need.
 
         Returns:
             The Parquet table.
         """
-        kinds, count = self.kinds(rows, progress, memory)
-        schema = pa.schema([(name, ARROW[kinds[name]]) for name in columns])
-        truths = frozenset(name for name in columns if kinds[name] == TRUTHS)
-        written = 0
+        seen: dict[str, set[str]] = {name: set() for name in columns}
+        done = 0
+        for piece in self.pieces(rows, memory=memory):
+            for name in columns:
+                seen[name].add("text" if name in self.kept else _kind(piece[name]))
+            done += len(piece)
+            show(done, "")
+        kinds = {name: _common(pieces) for name, pieces in seen.items()}
+        schema = pa.schema([(name, ARROW[kind]) for name, kind in kinds.items()])
+        truths = frozenset(name for name, kind in kinds.items() if kind == TRUTHS)
         with pq.ParquetWriter(out, schema) as writer:
             for piece in self.pieces(rows, columns, kinds, memory=memory):
-                for name in truths:
-                    values = piece[name].astype(object)
-                    piece[name] = values.where(values.notna(), None)
-                writer.write_table(pa.Table.from_pandas(piece, schema, preserve_index=False))
-                written += len(piece)
-                progress(count + written)
-        return ParquetTable(out, list(columns), written, truths)
+                plain = piece.astype(dict.fromkeys(truths, object))
+                writer.write_table(pa.Table.from_pandas(plain, schema, preserve_index=False))
+                done += len(piece)
+                show(done, "")
+        return replace(ParquetTable.open(out), truths=truths)
 
 
 def _bounded(path: Path, layout: Layout, limit: int, what: str, advice: str) -> BoundedReader:
@@ -299,16 +280,12 @@ def _common(kinds: set[str]) -> str:
     return "text"
 
 
-def _grouped_numbers(thousands: str, decimal: str) -> re.Pattern[str]:
-    """Return the pattern of a number with digits in groups of three, or without groups."""
+def _ungrouped(column: pd.Series[Any], thousands: str, decimal: str) -> pd.Series[Any]:
+    """Return a column of text as numbers if all of it is, with or without groups of digits."""
     sign, point = re.escape(thousands), re.escape(decimal)
-    return re.compile(rf"[+-]?(?:\d{{1,3}}(?:{sign}\d{{3}})+|\d+)(?:{point}\d*)?")
-
-
-def _ungrouped(column: pd.Series[Any], grouped: re.Pattern[str], thousands: str) -> pd.Series[Any]:
-    """Return a column of text as numbers if all of it is numbers, else as it is."""
+    number = re.compile(rf"[+-]?(?:\d{{1,3}}(?:{sign}\d{{3}})+|\d+)(?:{point}\d*)?")
     text = column.dropna().astype(str).str.strip()
-    if not len(text) or not text.map(lambda one: grouped.fullmatch(one) is not None).all():
+    if not len(text) or not text.map(lambda one: number.fullmatch(one) is not None).all():
         return column
     plain = text.str.replace(thousands, "", regex=False).str.replace(",", ".", regex=False)
     return plain.astype("float64").reindex(column.index)

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from qpignn.data.columns import Floats, Mask
 from qpignn.data.graph import labelled, node_ids
 from qpignn.data.ids import same_name
 from qpignn.data.matrix import column, is_sparse
-from qpignn.data.structure import components
+from qpignn.data.structure import components, isolated_nodes
 from qpignn.errors import plural, quoted
 from qpignn.runtime.memory import row_chunks
 
@@ -37,10 +37,6 @@ CODES = re.compile(
 """Words in names of columns whose numbers are codes, not amounts."""
 EXPECTED = 10
 """Smallest expected number of labelled nodes among those where a column is blank."""
-
-Floats = npt.NDArray[np.float64]
-
-Mask = npt.NDArray[np.bool_]
 
 
 def data_warnings(data: Data, given: Tensor, *, edge_features: bool = False) -> list[str]:
@@ -84,7 +80,7 @@ def isolation_warnings(data: Data, asked: Mask) -> list[str]:
             "edges, if there are any"
         ]
     return _if_many(
-        asked & _alone(data),
+        asked & isolated_nodes(data),
         asked,
         "have no edges: their intervals depend on their own features only; check that no edges are "
         "missing",
@@ -96,7 +92,7 @@ def _unlabelled_parts(data: Data, given: Mask) -> list[str]:
         return []
     part = components(data)
     return _if_many(
-        ~given & ~np.isin(part, part[given]) & ~_alone(data),
+        ~given & ~np.isin(part, part[given]) & ~isolated_nodes(data),
         ~given,
         "are in parts of the graph where no target is given: intervals cannot be checked there; "
         "label some nodes of each part",
@@ -133,19 +129,11 @@ def _targets(data: Data, given: Mask) -> Iterator[str]:
         )
 
 
-def _alone(data: Data) -> Mask:
-    """Return which nodes have no edge."""
-    alone: Mask = np.ones(data.x.shape[0], dtype=bool)
-    alone[data.edge_index.numpy().ravel()] = False
-    return alone
-
-
 def _if_many(some: Mask, asked: Mask, message: str) -> list[str]:
     """Return a message about some of the nodes to predict, unless they are few."""
     count, total = int(some.sum()), int(asked.sum())
-    return (
-        [f"{count:,} of {total:,} nodes to predict {message}"] if count >= FEW * total > 0 else []
-    )
+    few = total == 0 or count < FEW * total
+    return [] if few else [f"{count:,} of {total:,} nodes to predict {message}"]
 
 
 def _missing_as_numbers(data: Data, given: Mask) -> Iterator[str]:
@@ -191,11 +179,9 @@ def _sentinel(values: Floats) -> float | None:
 
 def _codes(data: Data) -> Iterator[str]:
     """Warn of columns that have names of codes and are used as numbers."""
-    names = [str(name) for name in data.get("feature_names") or ()]
-    if is_sparse(data.x) or len(names) != data.x.shape[1]:
-        return
+    names = data.get("feature_names") or ()
     codes = []
-    for place, name in enumerate(names):
+    for place, name in enumerate(() if is_sparse(data.x) else names):
         if CODES.search(same_name(name)):
             values = column(data.x, place)
             if bool((values == values.round()).all()) and len(torch.unique(values)) > 2:

@@ -274,30 +274,20 @@ class AtomicFiles:
 
     def _give_names(self) -> None:
         """Rename all files; if one fails, those before it get their old content back."""
-        old: list[Path | None] = []  # where the old file of each name is kept
-        done: list[Path] = []
+        old: list[tuple[Path, Path | None]] = []  # each name, and where its old file is kept
         try:
             for path, temporary in self.changes:
                 with write_errors(path):
-                    old.append(_keep(path))
+                    old.append((path, _keep(path)))
                     _change(path, temporary)
-                    done.append(path)
         except BaseException:
-            for path, kept in reversed([*zip(done, old, strict=False)]):
+            for path, kept in reversed(old):
                 with suppress(OSError):
-                    if kept is None:
-                        path.unlink(missing_ok=True)
-                    else:
-                        os.replace(kept, path)
+                    _change(path, kept)
             raise
         finally:
-            for kept in old:
+            for _, kept in old:
                 _delete(kept)
-
-    def forget(self) -> None:
-        """Delete temporary files that have not been renamed."""
-        for _, temporary in self.changes:
-            _delete(temporary)
 
 
 def temporary_name(path: Path) -> Path:
@@ -367,4 +357,5 @@ def atomic_files() -> Iterator[AtomicFiles]:
             files.give_names()
     finally:
         _open.reset(before)
-        files.forget()
+        for _, temporary in files.changes:  # those that have not been renamed
+            _delete(temporary)

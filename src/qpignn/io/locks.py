@@ -116,28 +116,25 @@ def read_consistent(folder: Path, names: Iterable[str], read: Callable[[], Resul
 def _read_whole(folder: Path, paths: list[Path], read: Callable[[], Result]) -> Result:
     failed: QpignnError | None = None
     for _ in range(ATTEMPTS):
-        before = _stamps(paths)
+        before, failed = _stamps(paths), None
         try:
             result = read()
         except QpignnError as error:
             failed = error
-        else:
-            if _stamps(paths) == before:
-                return result
-            failed = None
-        if not os.path.lexists(folder / LOCK_NAME):  # no writer of several files has been here
-            if failed is not None and _stamps(paths) == before:
-                raise failed
-            time.sleep(PAUSE)
-            continue
-        try:
-            with lock_folder(folder):
-                if failed is not None and _stamps(paths) == before:
-                    raise failed  # no writer was at work: the files are as they are
-                return read()
-        except OSError as error:
-            if isinstance(error, QpignnError):
-                raise
+        unchanged = _stamps(paths) == before
+        if failed is None and unchanged:
+            return result
+        if os.path.lexists(folder / LOCK_NAME):  # a writer of several files has been here
+            try:
+                with lock_folder(folder):
+                    if failed is not None and _stamps(paths) == before:
+                        raise failed  # no writer was at work: the files are as they are
+                    return read()
+            except OSError as error:
+                if isinstance(error, QpignnError):
+                    raise
+        elif failed is not None and unchanged:
+            raise failed
         time.sleep(PAUSE)
     raise failed or ReadError(
         f"{folder}: expected files that stay as they are while they are read, got files that "

@@ -302,7 +302,7 @@ def with_new_labels(fit: Fit, nodes: Path) -> Data:
         SplitError: if it has no target that the fit was not given.
     """
     roles = _roles(fit)
-    opened, id = open_nodes(nodes, roles.id, sheet=roles.node_sheet, **roles.text_format())
+    opened, id = open_nodes(nodes, roles)
     table = opened.read()
     require_columns("node", table, [str(roles.target)])
     ids: pd.Index = pd.Index(table[id], tupleize_cols=False)

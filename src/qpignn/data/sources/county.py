@@ -91,17 +91,13 @@ def _figures(
         "dem": ("election.csv", "fips_code", f"dem_{year}"),
         "gop": ("election.csv", "fips_code", f"gop_{year}"),
     }
-    raw = {name: _column(*where, fips) for name, where in wanted.items()}
-    figures = np.zeros((len(fips), len(TARGETS)), dtype=np.float32)
-    missing = np.zeros(figures.shape, dtype=bool)
-    for i, name in enumerate(TARGETS[:-1]):
-        filled = raw[name].fillna(raw[name].mean())
-        figures[:, i] = (filled - raw[name].mean()) / filled.std()
-        missing[:, i] = raw[name].isna()
-    dem, gop = (raw[party].fillna(raw[party].mean()) for party in ("dem", "gop"))
-    figures[:, -1] = (gop - dem) / (gop + dem)
-    missing[:, -1] = raw["dem"].isna() | raw["gop"].isna()
-    return figures, missing
+    raw = pd.DataFrame({name: _column(*where, fips) for name, where in wanted.items()})
+    missing = raw.isna()
+    missing["election"] = missing["dem"] | missing["gop"]
+    filled = raw.fillna(raw.mean())
+    figures = (filled - raw.mean()) / filled.std()
+    figures["election"] = (filled["gop"] - filled["dem"]) / (filled["gop"] + filled["dem"])
+    return np.ascontiguousarray(figures[TARGETS], dtype=np.float32), missing[TARGETS].to_numpy()
 
 
 def _column(file: str, key: str, column: str, fips: npt.NDArray[np.int64]) -> pd.Series[Any]:

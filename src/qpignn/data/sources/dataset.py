@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from qpignn.data.matrix import stored_values
 from qpignn.data.sources.files import SourceFile, find, identity
-from qpignn.errors import SettingError
+from qpignn.errors import check_setting_names
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -102,11 +102,7 @@ class Dataset:
             SettingError: for an option that it does not have.
         """
         parameters = inspect.signature(self.loader).parameters
-        for option in options:
-            if option not in parameters:
-                raise SettingError(
-                    f"data set {self.name!r} has no option {option!r}; it has {list(parameters)}"
-                )
+        check_setting_names(f"data set {self.name!r}", options, parameters, "option")
 
     def differences(self, data: Data, declared: Size | None, counted: Size) -> list[str]:
         """Return where a loaded graph differs from the declared counts.

@@ -41,14 +41,13 @@ class SourceFile:
     sha256: str | None = None
     git_blob: str | None = None
 
-    def problem(self, file: Path, *, fresh: bool = False) -> str | None:
+    def problem(self, file: Path) -> str | None:
         """Return what is wrong with a file's bytes, or None.
 
         Args:
             file: where the bytes are.
-            fresh: read the file even if it was read before and has the same size and time.
         """
-        digests = read_digests(file) if fresh else file_digests(file)
+        digests = file_digests(file)
         for kind, expected, got in (
             ("SHA-256", self.sha256, digests.sha256),
             ("git blob id", self.git_blob, digests.git_blob),
@@ -179,20 +178,26 @@ def fetch(file: SourceFile) -> Path:
     if here is not None:
         warn_altered(file, here)
         return here
-    if os.environ.get(OFFLINE, "") not in ("", "0"):
-        raise DataFileError(_message(file, [f"{OFFLINE} forbids downloading"]))
-    if not file.known_digest:
-        raise DataFileError(
-            _message(file, ["there is no known digest to check a download against"])
-            + f" It is at {' or '.join(file.urls)}."
-        )
     problems = []
-    for url in file.urls:
-        try:
-            return _download(file, url)
-        except (requests.RequestException, OSError, ValueError) as error:
-            problems.append(f"{url}: {error}")
-    raise DataFileError(_message(file, problems))
+    if os.environ.get(OFFLINE, "") not in ("", "0"):
+        problems.append(f"{OFFLINE} forbids downloading")
+    elif not file.known_digest:
+        place = f"It is at {' or '.join(file.urls)}"
+        problems.append(f"there is no known digest to check a download against. {place}")
+    else:
+        for url in file.urls:
+            try:
+                return _download(file, url)
+            except (requests.RequestException, OSError, ValueError) as error:
+                problems.append(f"{url}: {error}")
+    folder = os.environ.get(DATA_DIR)
+    looked = f"{DATA_DIR}={folder}" if folder else f"{DATA_DIR} (not set)"
+    raise DataFileError(
+        f"the data file {file.path!r} is not on this machine and could not be downloaded. "
+        f"Looked in {looked} and in the cache {cache_folder()}. "
+        f"Download: {'; '.join(problems)}. "
+        f"Set {DATA_DIR} to a folder that holds {file.path!r}, or connect and try again."
+    )
 
 
 def _download(file: SourceFile, url: str) -> Path:
@@ -207,21 +212,10 @@ def _download(file: SourceFile, url: str) -> Path:
     try:
         pooch = import_optional("pooch", "a download")
         pooch.HTTPDownloader(progressbar=True, timeout=30)(url, str(temporary), None)
-        if (problem := file.problem(temporary, fresh=True)) is not None:
+        if (problem := file.problem(temporary)) is not None:
             raise ValueError(f"the download is damaged or not the original file: {problem}")
         os.replace(temporary, target)
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
     return target
-
-
-def _message(file: SourceFile, problems: list[str]) -> str:
-    folder = os.environ.get(DATA_DIR)
-    looked = f"{DATA_DIR}={folder}" if folder else f"{DATA_DIR} (not set)"
-    return (
-        f"the data file {file.path!r} is not on this machine and could not be downloaded. "
-        f"Looked in {looked} and in the cache {cache_folder()}. "
-        f"Download: {'; '.join(problems)}. "
-        f"Set {DATA_DIR} to a folder that holds {file.path!r}, or connect and try again."
-    )

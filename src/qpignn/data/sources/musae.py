@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -130,8 +129,7 @@ def _vocabulary(path: Path, columns: int | None = None) -> Tensor:
         raise ReadError(f"{path}: expected words 0 to {width - 1}, got {int(indices.max())}")
     indptr = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
     ones = np.ones(len(indices), dtype=np.float32)
-    matrix: Any = sp.csr_matrix((ones, indices, indptr), shape=(nodes, width))
-    return from_scipy(matrix)
+    return from_scipy(sp.csr_matrix((ones, indices, indptr), shape=(nodes, width)))
 
 
 WIKIPEDIA: dict[str, tuple[Size, float | None]] = {

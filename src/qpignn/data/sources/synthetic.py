@@ -124,8 +124,7 @@ def with_centralities(graph: nx.Graph, streams: LegacyStreams) -> Data:
     edge_index = from_networkx(graph).edge_index
     x = _centralities(tuple(edge_index.flatten().tolist()), graph.number_of_nodes()).clone()
     y = torch.sin(x[:, :1] * 0.5) + 0.1 * torch.randn((len(x), 1), generator=streams.torch)
-    names = list(CENTRALITIES)
-    return Data(x=x, y=y.squeeze(1), edge_index=edge_index, feature_names=names)
+    return Data(x=x, y=y.squeeze(1), edge_index=edge_index, feature_names=list(CENTRALITIES))
 
 
 TOPOLOGIES: dict[str, Callable[[int, LegacyStreams], nx.Graph]] = {
