@@ -56,7 +56,7 @@ class Spec:
     """One table or figure: every data set × variant × condition × seed is a cell.
 
     Attributes:
-        name: for the command line; that of its file.
+        name: for the command line; by default that of its file.
         title: one line.
         place: where the paper has it.
         datasets, variants, conditions: what is run.
@@ -71,7 +71,7 @@ class Spec:
         note: what a reader should know beside it.
     """
 
-    name: str
+    name: str = ""
     title: str
     place: str
     datasets: tuple[str, ...] = ()

@@ -4,7 +4,6 @@ from qpignn.paper.spec import SYNTHETIC, Spec
 from qpignn.paper.variants import ABLATION
 
 SPEC = Spec(
-    name="ablation_synthetic",
     title="Ablation of architecture and loss, synthetic data sets",
     place="appendix N, synthetic",
     datasets=SYNTHETIC,

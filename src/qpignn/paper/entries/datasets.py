@@ -3,7 +3,6 @@
 from qpignn.paper.spec import REAL, SYNTHETIC, Spec
 
 SPEC = Spec(
-    name="datasets",
     title="Nodes, edges and features of the data sets",
     place="appendix G",
     datasets=(*SYNTHETIC, *REAL),

@@ -4,7 +4,6 @@ from qpignn.paper.spec import REAL, Condition, Spec
 from qpignn.paper.variants import ours
 
 SPEC = Spec(
-    name="exchangeability",
     title="Coverage and width under random, degree and community splits",
     place="5.2 table 3",
     datasets=REAL,

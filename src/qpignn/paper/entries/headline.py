@@ -6,7 +6,6 @@ from qpignn.paper.entries import main
 
 SPEC = replace(
     main.SPEC,
-    name="headline",
     title="Average gain in coverage and width of QpiGNN over the baselines",
     place="5.2 table 1, summary",
     table="headline",

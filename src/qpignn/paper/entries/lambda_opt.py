@@ -4,7 +4,6 @@ from qpignn.paper.spec import REAL, SYNTHETIC, Spec
 from qpignn.paper.variants import TUNED
 
 SPEC = Spec(
-    name="lambda_opt",
     title="Best λ for each data set, and the width it gives",
     place="appendix E",
     datasets=(*SYNTHETIC, *REAL),

@@ -4,7 +4,6 @@ from qpignn.paper.spec import REAL, SYNTHETIC, Spec
 from qpignn.paper.variants import MODELS
 
 SPEC = Spec(
-    name="main",
     title="Coverage and width of every model on every data set",
     place="5.2 table 1",
     datasets=(*SYNTHETIC, *REAL),

@@ -7,7 +7,6 @@ from qpignn.paper.spec import REAL
 
 SPEC = replace(
     main.SPEC,
-    name="resources",
     title="Seconds, peak memory above the start (MB) and weights of a fit",
     place="appendix L",
     datasets=REAL,

@@ -9,7 +9,6 @@ LEVELS = {
     "edge_dropout": (0.2, 0.4, 0.6),
 }
 SPEC = Spec(
-    name="robustness",
     title="Coverage and width on damaged ER graphs",
     place="5.2 table 2",
     datasets=("er",),

@@ -6,7 +6,6 @@ from qpignn.paper.entries import main
 
 SPEC = replace(
     main.SPEC,
-    name="sharpness_winkler",
     title="Sharpness and Winkler score",
     place="appendix J, sharpness and Winkler score",
     metrics=("sharpness", "winkler"),

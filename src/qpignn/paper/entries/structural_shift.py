@@ -5,7 +5,6 @@ from qpignn.paper.variants import ours
 
 GRAPHS = ("ba", "er", "basic", "grid", "tree")
 SPEC = Spec(
-    name="structural_shift",
     title="Trained on one kind of graph, judged on another",
     place="appendix M",
     datasets=GRAPHS,

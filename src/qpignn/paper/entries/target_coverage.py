@@ -4,7 +4,6 @@ from qpignn.paper.spec import REAL, Condition, Spec
 from qpignn.paper.variants import CF_GNN, RQR, SQR
 
 SPEC = Spec(
-    name="target_coverage",
     title="Baselines at wanted coverages of 80, 85 and 95 %",
     place="appendix D",
     datasets=REAL,

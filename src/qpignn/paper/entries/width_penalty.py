@@ -5,7 +5,6 @@ from qpignn.paper.variants import BEST
 
 L2 = {"width": "l2"}
 SPEC = Spec(
-    name="width_penalty",
     title="L1 against L2 width penalty, each at its tuned λ",
     place="appendix F",
     datasets=(*SYNTHETIC, *REAL),
