@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from string import Template
 from typing import Any, NamedTuple
 
 ICONS = {
@@ -20,6 +22,26 @@ SAMPLES = {
     "dot": '<path class="dot" d="M9 7h0"/>',
     "cross": '<path class="cross" d="M5.5 3.5l7 7m0-7l-7 7"/>',
 }
+
+
+def asset(name: str) -> str:
+    """Return a file of ``assets/``.
+
+    Args:
+        name: name of the file.
+    """
+    return files("qpignn.reports").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def fill_template(name: str, **values: str) -> str:
+    """Return a template of ``assets/`` with its names filled in, without line breaks and indents.
+
+    Args:
+        name: name of the file.
+        **values: what stands for each ``$name``, as HTML.
+    """
+    lines = (line.strip() for line in asset(name).splitlines())
+    return Template("".join(lines)).substitute(values)
 
 
 def escaped(value: Any) -> str:
