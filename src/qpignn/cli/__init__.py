@@ -11,20 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from qpignn import __version__
-from qpignn.cli import (
-    compare,
-    convert,
-    curve,
-    datasets,
-    demo,
-    evaluate,
-    fit,
-    paper,
-    predict,
-    report,
-)
+from qpignn.cli import compare, convert, curve, datasets, demo, evaluate, fit, predict, report
 from qpignn.cli.errors import MISTAKE, debugging, guarded
 from qpignn.cli.output import is_main_process, paragraphs, printable
+from qpignn.cli.paper import app as paper_app
 from qpignn.errors import QpignnWarning
 
 UsageError: Any = typer.BadParameter.__base__
@@ -38,20 +28,12 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    demo.demo,
-    convert.convert,
-    fit.fit,
-    evaluate.evaluate,
-    predict.predict,
-    report.report,
-    compare.compare,
-    curve.curve,
-    datasets.datasets,
-):
+WORKFLOW = (demo.demo, convert.convert, fit.fit, evaluate.evaluate, predict.predict, report.report)
+STUDIES = (compare.compare, curve.curve, datasets.datasets)
+for command in (*WORKFLOW, *STUDIES):
     app.command()(command)
-app.add_typer(paper.app)
-for commands in (app, paper.app):
+app.add_typer(paper_app)
+for commands in (app, paper_app):
     for registered in commands.registered_commands:
         assert registered.callback is not None
         registered.help = paragraphs(registered.callback.__doc__ or "")
