@@ -11,18 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from qpignn.cli import options
 from qpignn.cli.compare_tables import print_against, print_ranks, print_rows, ranked, tell_exploded
-from qpignn.cli.options import EDGES_HELP, check_method, check_tables, takes_tables
-from qpignn.cli.output import (
-    Json,
-    Settings,
-    check_output,
-    names,
-    parse_number,
-    print_json,
-    say,
-    settings_of,
-)
+from qpignn.cli.output import check_output, print_json, say
 from qpignn.data.column_roles import ColumnRoles
 from qpignn.errors import SettingError, check_choice, quoted
 from qpignn.names import DATASET_GROUP, DATASETS, ENGINES, PROTOCOLS, SPLITS, VIEWS
@@ -42,11 +33,11 @@ PROTOCOL_HELP = f"How cells load, split and fit: {' or '.join(PROTOCOLS)}."
 ENGINE_HELP = "processes, or ray (RAY_ADDRESS names a cluster)."
 
 
-@takes_tables(without=("split",))
+@options.takes_tables(without=("split",))
 def compare(
     datasets: Annotated[str, typer.Option(help=DATASETS_HELP)] = "",
     nodes: Annotated[Path | None, typer.Option(help="Your own node table, as in 'fit'.")] = None,
-    edges: Annotated[Path | None, typer.Option(help=EDGES_HELP)] = None,
+    edges: Annotated[Path | None, typer.Option(help=options.EDGES_HELP)] = None,
     *,
     roles: ColumnRoles,
     methods: Annotated[str, typer.Option(help=METHODS_HELP)] = "qpignn",
@@ -57,20 +48,15 @@ def compare(
     ] = None,
     split: Annotated[str | None, typer.Option(help="random (default), degree, community.")] = None,
     confidence: Annotated[str, typer.Option(help="Wanted coverages, by commas.")] = "0.9",
-    lambda_width: Annotated[
-        str | None, typer.Option(help="Width penalty: auto, tuned or a number.")
-    ] = None,
+    lambda_width: options.LambdaWidth = None,
     label_fraction: Annotated[
         float | None, typer.Option(help="Share of the labelled nodes that methods are given.")
     ] = None,
     epochs: Annotated[int | None, typer.Option(help="Training epochs, at most.")] = None,
-    more: Settings = None,
+    more: options.Settings = None,
     jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 1,
     engine: Annotated[str, typer.Option(help=ENGINE_HELP)] = "processes",
-    results: Annotated[
-        Path | None,
-        typer.Option(help="Results file (SQLite); finished cells in it are not run again."),
-    ] = None,
+    results: options.Results = None,
     out: Annotated[
         Path | None, typer.Option(help="Table to write (.md, .tex, .csv or .json).", metavar="FILE")
     ] = None,
@@ -82,7 +68,7 @@ def compare(
         Path | None, typer.Option(help="CSV (model, dataset, metric, value) to compare with.")
     ] = None,
     against_model: Annotated[str, typer.Option(help="Which of its models.")] = "",
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Run methods on data sets over seeds: 20 % of the nodes are test, the method gets the rest.
 
@@ -98,10 +84,10 @@ def compare(
     """
     from qpignn.intervals import check_level
 
-    levels = [check_level(parse_number(word), "--confidence") for word in names(confidence)]
+    levels = [check_level(one, "--confidence") for one in options.numbers(confidence)]
     _check_sources(datasets, nodes, edges, roles)
-    for name in [] if methods == "all" else names(methods):
-        check_method(name)
+    for name in [] if methods == "all" else options.names(methods):
+        options.check_method(name)
     choices: dict[str, Any] = {"protocol": protocol, "view": view, "split": split}
     given = {name: word for name, word in {**choices, "engine": engine}.items() if word is not None}
     for option, word in given.items():
@@ -113,13 +99,13 @@ def compare(
     from qpignn.methods.catalog import ALL
     from qpignn.paper.reference_figures import check_single_method, read_figures
 
-    settings = settings_of(more, epochs=epochs, lambda_width=lambda_width)
+    settings = options.settings_of(more, epochs=epochs, lambda_width=lambda_width)
     if against is not None:  # mistakes should not wait for the training
         read_figures(against, against_model)
     with _own_graph(nodes, edges, roles) as own:
         cells = grid(
             _datasets(datasets) if own is None else [own],
-            list(ALL) if methods == "all" else names(methods),
+            list(ALL) if methods == "all" else options.names(methods),
             seeds,
             **choices,
             confidence_levels=levels,
@@ -153,9 +139,9 @@ def _check_sources(
     if (nodes is None) == (not datasets):
         raise SettingError("expected either --datasets NAMES or --nodes FILE, got both or none")
     if nodes is not None:
-        check_tables(nodes, edges, roles)
+        options.check_tables(nodes, edges, roles)
         return
-    for name in [] if datasets == "all" else names(datasets):
+    for name in [] if datasets == "all" else options.names(datasets):
         if not Path(name).is_dir():
             check_choice("data set", name, [*DATASETS, *installed(DATASET_GROUP)])
     given = [*["edges"] * (edges is not None), *roles.given()]
@@ -232,7 +218,7 @@ def _datasets(wanted: str) -> list[str]:
     from qpignn.data.catalog import BENCHMARK, missing_message
 
     if wanted != "all":
-        return names(wanted)
+        return options.names(wanted)
     missing = {name: missing_message(entry) for name, entry in BENCHMARK.items()}
     for name, reason in missing.items():
         if reason is not None:

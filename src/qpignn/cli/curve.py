@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from qpignn.cli import options
 from qpignn.cli.compare import run_shown
-from qpignn.cli.output import Json, check_output, names, print_json
+from qpignn.cli.output import check_output, print_json
 from qpignn.errors import SettingError, import_optional
 from qpignn.paper.entries.lambda_curve import PLAIN
 
@@ -22,10 +23,8 @@ def curve(
     confidence: Annotated[float, typer.Option(help="Wanted coverage.")] = 0.9,
     epochs: Annotated[int | None, typer.Option(help="Training epochs, at most.")] = None,
     jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 1,
-    results: Annotated[
-        Path | None, typer.Option(help="Results file (SQLite); finished cells are not run again.")
-    ] = None,
-    as_json: Json = False,
+    results: options.Results = None,
+    as_json: options.Json = False,
 ) -> None:
     """Draw coverage and width against λ, for both forms of the loss and the default.
 
@@ -43,10 +42,9 @@ def curve(
     from qpignn.reports.figures import save_figure
 
     def cells(**settings: Any) -> list[Cell]:
-        levels = [confidence]
-        if epochs is not None:
-            settings["epochs"] = epochs
-        return grid(names(datasets), ["qpignn"], seeds, confidence_levels=levels, settings=settings)
+        own = settings if epochs is None else {**settings, "epochs": epochs}
+        wanted = options.names(datasets)
+        return grid(wanted, ["qpignn"], seeds, confidence_levels=[confidence], settings=own)
 
     kinds = [("self-calibrating", cell) for cell in cells()]
     for form, violation in VIOLATIONS.items():

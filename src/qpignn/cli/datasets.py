@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qpignn.cli.output import Json, print_json, print_table, say
+from qpignn.cli import options
+from qpignn.cli.output import print_json, print_table, say
 from qpignn.names import PROTOCOLS
 from qpignn.protocols import GENERAL, find_protocol
 
@@ -17,7 +18,7 @@ OTHERS = [name for name in PROTOCOLS if name != GENERAL]
 
 
 def datasets(
-    as_json: Json = False,
+    as_json: options.Json = False,
     check: Annotated[
         bool, typer.Option("--check", help="Load each set that is here and verify its counts.")
     ] = False,

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qpignn.cli.output import Json, check_output, print_json, print_metrics, print_table, say
+from qpignn.cli import options
+from qpignn.cli.output import check_output, print_json, print_metrics, print_table, say
 from qpignn.errors import SettingError
 from qpignn.io.csv_output import to_csv
 from qpignn.io.files import write_atomically
@@ -23,7 +24,7 @@ def demo(
         "demo-output"
     ),
     seed: Annotated[int, typer.Option(help="Seed of the split and the initial weights.")] = 0,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Go from two tables to intervals and a report, on synthetic data that needs no download.
 

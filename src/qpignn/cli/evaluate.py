@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qpignn.cli.options import SavedMethod
-from qpignn.cli.output import Json, print_json, print_metrics, say
-from qpignn.cli.report import Folder, Level, WithoutGraph, print_findings
+from qpignn.cli import options
+from qpignn.cli.output import print_findings, print_json, print_metrics, say
 from qpignn.errors import ModelFileError, SettingError, SplitError
 
 if TYPE_CHECKING:
@@ -23,13 +22,13 @@ EDGES_HELP = "Its edge table, for another graph; without it the nodes are those 
 
 
 def evaluate(
-    folder: Folder,
+    folder: options.Folder,
     nodes: Annotated[Path | None, typer.Option(help=NODES_HELP)] = None,
     edges: Annotated[Path | None, typer.Option(help=EDGES_HELP)] = None,
-    confidence: Level = None,
-    method: SavedMethod = None,
-    without_graph: WithoutGraph = False,
-    as_json: Json = False,
+    confidence: options.Level = None,
+    method: options.SavedMethod = None,
+    without_graph: options.WithoutGraph = False,
+    as_json: options.Json = False,
 ) -> None:
     """Evaluate a fitted model on the labelled nodes held out from its fit, or on new labels.
 

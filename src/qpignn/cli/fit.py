@@ -10,18 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qpignn.cli.options import EDGES_HELP, NODES_HELP, check_method, check_tables, takes_tables
-from qpignn.cli.output import (
-    Json,
-    Settings,
-    check_output,
-    is_main_process,
-    names,
-    parse_number,
-    print_json,
-    say,
-    settings_of,
-)
+from qpignn.cli import options
+from qpignn.cli.output import check_output, is_main_process, print_json, say
 from qpignn.data.column_roles import ColumnRoles
 from qpignn.errors import SettingError, WriteError, check_choice, quoted
 from qpignn.names import DATASETS
@@ -39,12 +29,12 @@ RESUME_HELP = "Continue the killed or interrupted fit of the same command in --o
 CHECKPOINT = "checkpoint"  # folder in --out while a fit is unfinished
 
 
-@takes_tables()
+@options.takes_tables()
 def fit(
     out: Annotated[Path, typer.Option(help="Folder for the fitted model.", metavar="DIR")],
     dataset: Annotated[str | None, typer.Option(help="Name of a data set.")] = None,
-    nodes: Annotated[Path | None, typer.Option(help=NODES_HELP)] = None,
-    edges: Annotated[Path | None, typer.Option(help=EDGES_HELP)] = None,
+    nodes: Annotated[Path | None, typer.Option(help=options.NODES_HELP)] = None,
+    edges: Annotated[Path | None, typer.Option(help=options.EDGES_HELP)] = None,
     graph: Annotated[Path | None, typer.Option(help=GRAPH_HELP, metavar="DIR")] = None,
     *,
     roles: ColumnRoles,
@@ -58,17 +48,15 @@ def fit(
     y_min: Annotated[float | None, typer.Option(help="Lower limit of the target.")] = None,
     y_max: Annotated[float | None, typer.Option(help="Upper limit of the target.")] = None,
     test_fraction: Annotated[float | None, typer.Option(help=FRACTION_HELP)] = None,
-    lambda_width: Annotated[
-        str | None, typer.Option(help="Width penalty: auto, tuned or a number.")
-    ] = None,
+    lambda_width: options.LambdaWidth = None,
     epochs: Annotated[int | None, typer.Option(help="Largest number of training epochs.")] = None,
-    more: Settings = None,
+    more: options.Settings = None,
     seed: Annotated[int, typer.Option(help="Seed of the split and the initial weights.")] = 0,
     resume: Annotated[bool, typer.Option("--resume", help=RESUME_HELP)] = False,
     checkpoint_every: Annotated[
         float, typer.Option(help="Seconds between checkpoints.", min=0)
     ] = 10.0,
-    as_json: Json = False,
+    as_json: options.Json = False,
 ) -> None:
     """Fit a method on a data set or on your own files, and save it in a folder.
 
@@ -92,9 +80,9 @@ def fit(
     from qpignn.intervals import check_levels
 
     check_output(out, folder=True)
-    levels = check_levels([parse_number(text) for text in names(confidence)], "--confidence")
-    check_method(method)
-    settings = settings_of(
+    levels = check_levels(options.numbers(confidence), "--confidence")
+    options.check_method(method)
+    settings = options.settings_of(
         more, epochs=epochs, lambda_width=lambda_width, side=side, y_min=y_min, y_max=y_max
     )
     _check_source(dataset, nodes, edges, graph, roles)
@@ -175,7 +163,7 @@ def _check_source(
             "expected either --dataset NAME or --nodes FILE or --graph DIR, got several or none"
         )
     if nodes is not None:
-        check_tables(nodes, edges, roles)
+        options.check_tables(nodes, edges, roles)
         return
     given = [*["edges"] * (edges is not None), *roles.given()]
     if given:

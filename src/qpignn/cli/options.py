@@ -1,4 +1,4 @@
-"""Options that several commands share: roles of table columns, and names of methods.
+"""Options that several commands share, and what their values mean.
 
 A command that reads tables has one parameter, ``roles``; :func:`takes_tables` replaces it by one
 option per field of :class:`qpignn.data.column_roles.ColumnRoles`.
@@ -7,7 +7,8 @@ option per field of :class:`qpignn.data.column_roles.ColumnRoles`.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from functools import wraps
 from pathlib import Path
@@ -15,7 +16,6 @@ from typing import Annotated, Any
 
 import typer
 
-from qpignn.cli.output import names
 from qpignn.data.column_roles import ColumnRoles
 from qpignn.errors import SettingError, check_choice
 from qpignn.names import METHOD_GROUP, METHODS, without_prefixes
@@ -25,9 +25,33 @@ from qpignn.runtime.plugins import is_object_path
 NODES_HELP = "Node table (.csv, .tsv, .parquet, .xlsx), or a .graphml file with nodes and edges."
 EDGES_HELP = "Edge table."
 Text = str | None
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder written by 'qpignn fit'.")]
+Level = Annotated[
+    float | None, typer.Option(help="One of the fitted levels; default: the highest.")
+]
+WithoutGraph = Annotated[
+    bool,
+    typer.Option("--without-graph", help="Compare with a fit of the same method without edges."),
+]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A setting of the method, as name=value; may be repeated."),
+]
+LambdaWidth = Annotated[Text, typer.Option(help="Width penalty: auto, tuned or a number.")]
+Results = Annotated[
+    Path | None, typer.Option(help="Results file (SQLite); finished cells in it are not run again.")
+]
 SavedMethod = Annotated[
     Text, typer.Option("--method", help="Class of a model of your own, as in 'fit': mine.py:Class.")
 ]
+DEEPEST = 20  # levels of lists and objects in a setting
+OWN_OPTIONS = {
+    "confidence_level": "--confidence",
+    "seed": "--seed or --seeds",
+    "epochs": "--epochs",
+    "lambda_width": "--lambda-width",
+}
 ROLE_HELP = {
     "target": "Column to predict; blank = unlabelled.",
     "id": "Id column of the node table; default id, node_id or node.",
@@ -136,3 +160,92 @@ def check_method(name: str) -> str:
     if not is_object_path(plain):
         check_choice("method", plain, [*METHODS, *installed(METHOD_GROUP)])
     return name
+
+
+def names(text: str) -> list[str]:
+    """Return the names in a list separated by commas.
+
+    Args:
+        text: the list.
+    """
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def numbers(text: str) -> list[float | str]:
+    """Return the numbers in a list separated by commas; what is no number stays text.
+
+    Args:
+        text: the list.
+    """
+    return [parse_number(part) for part in names(text)]
+
+
+def parse_number(text: str) -> float | str:
+    """Return a number if the text is one, else the text.
+
+    Args:
+        text: the value of an option.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def settings_of(
+    assignments: Sequence[str] | None, *, lambda_width: str | None = None, **options: Any
+) -> dict[str, Any]:
+    """Return the settings of a method from the options of a command.
+
+    Args:
+        assignments: values of ``--set``, each ``name=value``; a value that is JSON is parsed.
+        lambda_width: value of ``--lambda-width``: a number, or the name of a rule.
+        options: settings with an option of their own; those that are None are left out.
+
+    Raises:
+        SettingError: if an assignment is malformed, repeated, or of a setting with its own option.
+    """
+    settings = {name: value for name, value in options.items() if value is not None}
+    if lambda_width is not None:
+        settings["lambda_width"] = parse_number(lambda_width)
+    for assignment in assignments or ():
+        name, equals, value = assignment.partition("=")
+        if name in OWN_OPTIONS:
+            raise SettingError(f"--set: {name} has its own option, {OWN_OPTIONS[name]}")
+        if name in settings:
+            raise SettingError(f"--set: {name} is given twice")
+        if not equals or not name:
+            raise SettingError(
+                f"--set: expected name=value, such as side=lower, got {assignment!r}"
+            )
+        settings[name] = _value(name, value)
+    return settings
+
+
+def _value(name: str, text: str) -> Any:
+    """Return a setting's value: JSON where the text is JSON, else the text itself."""
+    try:
+        value = json.loads(text)
+        deep = _depth(value) > DEEPEST
+    except json.JSONDecodeError:
+        return text
+    except RecursionError:
+        deep = True
+    except ValueError as error:  # an integer of more digits than Python converts
+        raise SettingError(f"--set: {name}: {error}") from error
+    if deep:
+        raise SettingError(
+            f"--set: expected a value of {name} nested at most {DEEPEST} levels deep, got more"
+        )
+    return value
+
+
+def _depth(value: Any) -> int:
+    """Return how many lists and objects are nested in a value."""
+    depth, level = 0, [value]
+    while level := [one for one in level if isinstance(one, list | dict)]:
+        depth += 1
+        level = [
+            inner for one in level for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+    return depth

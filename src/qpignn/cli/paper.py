@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from qpignn.cli import options
 from qpignn.cli.compare import ENGINE_HELP, PROTOCOL_HELP, results_file, run_shown
 from qpignn.cli.output import check_output, print_json, print_table, say
 from qpignn.errors import SettingError, check_choice, import_optional
@@ -27,16 +28,11 @@ Seeds = Annotated[int | None, typer.Option(help="How many seeds; default the tab
 Quick = Annotated[
     bool, typer.Option("--quick", help="Two data sets, one seed, two epochs: does it work at all?")
 ]
-Results = Annotated[
-    Path | None, typer.Option(help="Results file (SQLite); finished cells are kept there.")
-]
 
 
 @app.command("list")
 def list_specs(
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document on stdout.")
-    ] = False,
+    as_json: options.Json = False,
 ) -> None:
     """Name all tables and figures, where the paper has them, and how many cells each needs."""
     from qpignn.paper import specs
@@ -66,7 +62,7 @@ def run(
     jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 1,
     engine: Annotated[str, typer.Option(help=ENGINE_HELP)] = "processes",
     quick: Quick = False,
-    results: Results = None,
+    results: options.Results = None,
     out: Annotated[
         Path, typer.Option(help="Folder for tables and pictures.", metavar="DIR")
     ] = Path("paper-output"),
@@ -102,7 +98,7 @@ def show(
     ] = False,
     form: Annotated[str, typer.Option("--format", help="md, latex or json.")] = "md",
     quick: Quick = False,
-    results: Results = None,
+    results: options.Results = None,
 ) -> None:
     """Print a table from the rows that are there; nothing is run.
 

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qpignn.cli.options import SavedMethod
-from qpignn.cli.output import Json, check_output, print_json, say
-from qpignn.cli.report import Folder, Level, print_findings
+from qpignn.cli import options
+from qpignn.cli.output import check_output, print_findings, print_json, say
 from qpignn.errors import SettingError, quoted
 from qpignn.io.csv_output import is_formula, to_csv
 from qpignn.io.files import write_atomically
@@ -27,7 +26,7 @@ SPREADSHEET_HELP = "Escape ids that a spreadsheet would take for formulas; quote
 
 
 def predict(
-    folder: Folder,
+    folder: options.Folder,
     out: Annotated[
         Path, typer.Option(help="Table to write (.csv, .parquet or .xlsx).", metavar="FILE")
     ],
@@ -39,7 +38,7 @@ def predict(
     only: Annotated[
         str | None, typer.Option(help="unlabelled (default), new (default of --join) or all nodes.")
     ] = None,
-    confidence: Level = None,
+    confidence: options.Level = None,
     all_levels: Annotated[
         bool, typer.Option("--all-levels", help="Bounds of every fitted level, as lower_90 …")
     ] = False,
@@ -47,8 +46,8 @@ def predict(
         bool, typer.Option("--parts", help="Add the epistemic and aleatoric parts of each width.")
     ] = False,
     spreadsheet: Annotated[bool, typer.Option("--spreadsheet", help=SPREADSHEET_HELP)] = False,
-    method: SavedMethod = None,
-    as_json: Json = False,
+    method: options.SavedMethod = None,
+    as_json: options.Json = False,
 ) -> None:
     """Write id, prediction, lower and upper for the unlabelled nodes, or for all.
 
