@@ -14,7 +14,7 @@ from qpignn.paper.plan import AXES, Plan
 from qpignn.paper.reference_figures import OWN_UNIT
 from qpignn.paper.spec import read_facts
 from qpignn.protocols import find_protocol
-from qpignn.reports.tables import Shown, Table
+from qpignn.reports.tables import Row, Shown, Table, seed_count
 
 UNITS = {"mpiw": 1, "mpe": 1, "winkler": 1, "sharpness": 2}  # powers of the target's unit
 NAMES = {
@@ -94,14 +94,11 @@ def _grid(plan: Plan, frame: pd.DataFrame) -> Table:
 
 
 def _title(plan: Plan, frame: pd.DataFrame) -> str:
-    seeds = "" if frame.empty else f", {_count(frame)}"
+    seeds = ""
+    if not frame.empty:
+        counts = frame.groupby([*AXES], sort=False)["seed"].nunique()
+        seeds = f", {seed_count(counts)} {'seed' if counts.max() == 1 else 'seeds'}"
     return f"{plan.spec.title} (protocol {plan.protocol}{seeds})"
-
-
-def _count(frame: pd.DataFrame) -> str:
-    counts = frame.groupby([*AXES], sort=False)["seed"].nunique()
-    low, high = int(counts.min()), int(counts.max())
-    return f"{high} seed{'s' * (high > 1)}" if low == high else f"{low} to {high} seeds"
 
 
 def _figures(plan: Plan, frame: pd.DataFrame) -> dict[tuple[str, ...], tuple[Shown, ...]]:
@@ -114,7 +111,7 @@ def _figures(plan: Plan, frame: pd.DataFrame) -> dict[tuple[str, ...], tuple[Sho
     reached, best = _marks(plan, frame, means)
 
     def figure(place: Any, metric: str) -> Shown:
-        mean, spread = (_number(table.loc[place, metric]) for table in (means, spreads))
+        mean, spread = (table.loc[place, metric] for table in (means, spreads))
         strong = metric == "picp" and place in reached
         return Shown(metric, mean, spread, strong, best=metric == "mpiw" and place in best)
 
@@ -136,10 +133,6 @@ def _marks(plan: Plan, frame: pd.DataFrame, means: pd.DataFrame) -> tuple[set[An
         return {*reached.index}, set()
     narrowest = compete["mpiw"].dropna().groupby(level=["dataset", "condition"]).idxmin()
     return {*reached.index}, {*narrowest}
-
-
-def _number(value: Any) -> float | None:
-    return None if pd.isna(value) else float(value)
 
 
 def _headline(plan: Plan, frame: pd.DataFrame) -> Table:
@@ -198,7 +191,7 @@ def _size(name: str, protocol: str, metric: str) -> float:
 
 
 def _statistics(plan: Plan, frame: pd.DataFrame) -> Table:
-    rows: list[tuple[str | tuple[Shown, ...], ...]] = [
+    rows: list[Row] = [
         (name, *((Shown(m, _size(name, plan.protocol, m)),) for m in plan.spec.metrics))
         for name in plan.spec.datasets
     ]

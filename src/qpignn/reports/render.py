@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict
+from math import isnan
 
 from qpignn.io.files import json_safe
 from qpignn.reports.tables import NUMBERS, Shown, Table
@@ -81,13 +82,11 @@ def _cell(
         return plain(place)
     figures = []
     for part in place:
-        figure = "–"
-        if part.mean is not None:
-            figure = plain(digits(part.mean, part.metric))
-            figure = best.format(figure) if part.best else figure
-            figure = strong.format(figure) if part.strong else figure
-            spread = "" if part.spread is None else f" ± {digits(part.spread, part.metric)}"
-            figure += plain(spread)
+        figure = plain(digits(part.mean, part.metric))
+        figure = best.format(figure) if part.best else figure
+        figure = strong.format(figure) if part.strong else figure
+        if not isnan(part.spread):
+            figure += plain(f" ± {digits(part.spread, part.metric)}")
         figures.append(figure)
     return " / ".join(figures) or "–"
 
@@ -96,9 +95,11 @@ def digits(value: float, metric: str = "") -> str:
     """Return a number with three decimals, fewer for large numbers, none for counts.
 
     Args:
-        value: the number.
+        value: the number; NaN becomes a dash.
         metric: its metric; names in ``NUMBERS`` are counts.
     """
+    if isnan(value):
+        return "–"
     whole = metric in NUMBERS or abs(value) >= 1000
     text = f"{value:,.0f}" if whole else f"{value:.{1 if abs(value) >= 10 else 3}f}"
     return text.replace("-", "−")
