@@ -16,7 +16,7 @@ from qpignn.cli.compare_tables import print_against, print_ranks, print_rows, ra
 from qpignn.cli.output import check_output, print_json, say
 from qpignn.data.column_roles import ColumnRoles
 from qpignn.errors import SettingError, check_choice, quoted
-from qpignn.names import DATASET_GROUP, DATASETS, ENGINES, PROTOCOLS, SPLITS, VIEWS
+from qpignn.names import DATASET_GROUP, DATASETS, ENGINES, SPLITS, VIEWS
 from qpignn.protocols import GENERAL, protocol_names
 from qpignn.runtime.entry_points import installed
 from qpignn.runtime.progress import progress_bar
@@ -27,47 +27,32 @@ if TYPE_CHECKING:
 
 KNOWN = {"protocol": protocol_names(), "view": VIEWS, "split": SPLITS, "engine": ENGINES}
 """The words that options know."""
-DATASETS_HELP = "Names or folders of saved graphs, by commas, or all."
-METHODS_HELP = "Names, by commas, or all; mine.py:Class for a method of your own."
-PROTOCOL_HELP = f"How cells load, split and fit: {' or '.join(PROTOCOLS)}."
-ENGINE_HELP = "processes, or ray (RAY_ADDRESS names a cluster)."
 
 
-@options.takes_tables(without=("split",))
 def compare(
-    datasets: Annotated[str, typer.Option(help=DATASETS_HELP)] = "",
-    nodes: Annotated[Path | None, typer.Option(help="Your own node table, as in 'fit'.")] = None,
-    edges: Annotated[Path | None, typer.Option(help=options.EDGES_HELP)] = None,
+    datasets: str = "",
+    nodes: Path | None = None,
+    edges: Path | None = None,
     *,
     roles: ColumnRoles,
-    methods: Annotated[str, typer.Option(help=METHODS_HELP)] = "qpignn",
-    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 5,
-    protocol: Annotated[str, typer.Option(help=PROTOCOL_HELP)] = GENERAL,
-    view: Annotated[
-        str | None, typer.Option(help="transductive (default), inductive, isolated.")
-    ] = None,
-    split: Annotated[str | None, typer.Option(help="random (default), degree, community.")] = None,
-    confidence: Annotated[str, typer.Option(help="Wanted coverages, by commas.")] = "0.9",
+    methods: str = "qpignn",
+    seeds: int = 5,
+    protocol: options.Protocol = GENERAL,
+    view: str | None = None,
+    split: str | None = None,
+    confidence: str = "0.9",
     lambda_width: options.LambdaWidth = None,
-    label_fraction: Annotated[
-        float | None, typer.Option(help="Share of the labelled nodes that methods are given.")
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Training epochs, at most.")] = None,
+    label_fraction: float | None = None,
+    epochs: int | None = None,
     more: options.Settings = None,
-    jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 1,
-    engine: Annotated[str, typer.Option(help=ENGINE_HELP)] = "processes",
+    jobs: options.Jobs = 1,
+    engine: options.Engine = "processes",
     results: options.Results = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Table to write (.md, .tex, .csv or .json).", metavar="FILE")
-    ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run all cells again.")] = False,
-    rank: Annotated[
-        bool, typer.Option("--rank", help="Rank the methods by width and by Winkler score.")
-    ] = False,
-    against: Annotated[
-        Path | None, typer.Option(help="CSV (model, dataset, metric, value) to compare with.")
-    ] = None,
-    against_model: Annotated[str, typer.Option(help="Which of its models.")] = "",
+    out: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    fresh: bool = False,
+    rank: bool = False,
+    against: Path | None = None,
+    against_model: str = "",
     as_json: options.Json = False,
 ) -> None:
     """Run methods on data sets over seeds: 20 % of the nodes are test, the method gets the rest.
@@ -81,6 +66,24 @@ def compare(
     coverage attained, where the noise is known; --json gives one row per data set, method and seed.
 
     Example: qpignn compare --datasets basic,er --methods qpignn --seeds 3 --jobs 2
+
+    Args:
+        datasets: Names or folders of saved graphs, by commas, or all.
+        nodes: Your own node table, as in 'fit'.
+        edges: Edge table.
+        roles: Roles of the columns and format of the files, one option each.
+        methods: Names, by commas, or all; mine.py:Class for a method of your own.
+        seeds: How many seeds.
+        view: transductive (default), inductive, isolated.
+        split: random (default), degree, community.
+        confidence: Wanted coverages, by commas.
+        label_fraction: Share of the labelled nodes that methods are given.
+        epochs: Training epochs, at most.
+        out: Table to write (.md, .tex, .csv or .json).
+        fresh: Run all cells again.
+        rank: Rank the methods by width and by Winkler score.
+        against: CSV (model, dataset, metric, value) to compare with.
+        against_model: Which of its models.
     """
     from qpignn.intervals import check_level
 

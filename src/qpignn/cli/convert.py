@@ -13,16 +13,13 @@ from qpignn.data.column_roles import ColumnRoles
 from qpignn.errors import SettingError, check_integer
 
 
-@options.takes_tables()
 def convert(
-    nodes: Annotated[Path, typer.Option(help="Node table (.csv, .tsv, .parquet).")],
-    out: Annotated[Path, typer.Option(help="Folder for the graph.", metavar="DIR")],
-    edges: Annotated[Path | None, typer.Option(help=options.EDGES_HELP)] = None,
+    nodes: Path,
+    out: Annotated[Path, typer.Option(metavar="DIR")],
+    edges: Path | None = None,
     *,
     roles: ColumnRoles,
-    memory: Annotated[
-        int, typer.Option(help="Memory to use, in MiB, in addition to the ids and one column.")
-    ] = 1024,
+    memory: int = 1024,
     as_json: options.Json = False,
 ) -> None:
     """Convert tables larger than memory into a graph that 'fit --graph' reads from disk.
@@ -31,6 +28,13 @@ def convert(
     command starts a killed conversion again.
 
     Example: qpignn convert --nodes nodes.parquet --edges edges.parquet --target flow --out graph
+
+    Args:
+        nodes: Node table (.csv, .tsv, .parquet).
+        out: Folder for the graph.
+        edges: Edge table.
+        roles: Roles of the columns and format of the files, one option each.
+        memory: Memory to use, in MiB, in addition to the ids and one column.
 
     Raises:
         SettingError: if a sheet of an Excel file is named.

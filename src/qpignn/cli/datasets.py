@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -19,9 +19,7 @@ OTHERS = [name for name in PROTOCOLS if name != GENERAL]
 
 def datasets(
     as_json: options.Json = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="Load each set that is here and verify its counts.")
-    ] = False,
+    check: bool = False,
 ) -> None:
     """List the 19 data sets of the paper: size, and whether their files are here.
 
@@ -29,6 +27,9 @@ def datasets(
     edges as it stores them.
 
     Example: qpignn datasets --json
+
+    Args:
+        check: Load each set that is here and verify its counts.
     """
     from qpignn.data.catalog import BENCHMARK, EXTRA
 

@@ -20,10 +20,8 @@ if TYPE_CHECKING:
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the results.", metavar="DIR")] = Path(
-        "demo-output"
-    ),
-    seed: Annotated[int, typer.Option(help="Seed of the split and the initial weights.")] = 0,
+    out: Annotated[Path, typer.Option(metavar="DIR")] = Path("demo-output"),
+    seed: int = 0,
     as_json: options.Json = False,
 ) -> None:
     """Go from two tables to intervals and a report, on synthetic data that needs no download.
@@ -31,6 +29,10 @@ def demo(
     The tables are written too, so that you can try other commands on them.
 
     Example: qpignn demo --out demo-output
+
+    Args:
+        out: Folder for the results.
+        seed: Seed of the split and the initial weights.
     """
     from qpignn.data.example import example_tables
     from qpignn.data.frames import from_frames

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from qpignn.cli import options
 from qpignn.cli.output import print_findings, print_json, print_metrics, say
@@ -17,14 +15,11 @@ if TYPE_CHECKING:
 
     from qpignn.methods.bundle import Fit
 
-NODES_HELP = "Node table with targets that became known after the fit; default: the held-out nodes."
-EDGES_HELP = "Its edge table, for another graph; without it the nodes are those of the fit."
-
 
 def evaluate(
     folder: options.Folder,
-    nodes: Annotated[Path | None, typer.Option(help=NODES_HELP)] = None,
-    edges: Annotated[Path | None, typer.Option(help=EDGES_HELP)] = None,
+    nodes: Path | None = None,
+    edges: Path | None = None,
     confidence: options.Level = None,
     method: options.SavedMethod = None,
     without_graph: options.WithoutGraph = False,
@@ -38,6 +33,10 @@ def evaluate(
     edges, and compares the two: does the graph help?
 
     Example: qpignn evaluate model --json
+
+    Args:
+        nodes: Node table with targets that became known after the fit; default: the held-out nodes.
+        edges: Its edge table, for another graph; without it the nodes are those of the fit.
 
     Raises:
         SettingError: if --edges is given without --nodes.

@@ -23,39 +23,29 @@ if TYPE_CHECKING:
     from qpignn.methods.base import IntervalMethod
     from qpignn.methods.bundle import Origin
 
-GRAPH_HELP = "A graph written by 'qpignn convert', in place of tables; it is not copied."
-FRACTION_HELP = "Share of labelled nodes held out for testing; default 0.2, 0 for none."
-RESUME_HELP = "Continue the killed or interrupted fit of the same command in --out."
 CHECKPOINT = "checkpoint"  # folder in --out while a fit is unfinished
 
 
-@options.takes_tables()
 def fit(
-    out: Annotated[Path, typer.Option(help="Folder for the fitted model.", metavar="DIR")],
-    dataset: Annotated[str | None, typer.Option(help="Name of a data set.")] = None,
-    nodes: Annotated[Path | None, typer.Option(help=options.NODES_HELP)] = None,
-    edges: Annotated[Path | None, typer.Option(help=options.EDGES_HELP)] = None,
-    graph: Annotated[Path | None, typer.Option(help=GRAPH_HELP, metavar="DIR")] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR")],
+    dataset: str | None = None,
+    nodes: Path | None = None,
+    edges: Path | None = None,
+    graph: Annotated[Path | None, typer.Option(metavar="DIR")] = None,
     *,
     roles: ColumnRoles,
-    confidence: Annotated[
-        str, typer.Option(help="Wanted coverage; several separated by commas.")
-    ] = "0.9",
-    method: Annotated[str, typer.Option(help="Name of the method, or mine.py:Class.")] = "qpignn",
-    side: Annotated[
-        str | None, typer.Option(help="both, lower or upper: which bounds to predict.")
-    ] = None,
-    y_min: Annotated[float | None, typer.Option(help="Lower limit of the target.")] = None,
-    y_max: Annotated[float | None, typer.Option(help="Upper limit of the target.")] = None,
-    test_fraction: Annotated[float | None, typer.Option(help=FRACTION_HELP)] = None,
+    confidence: str = "0.9",
+    method: str = "qpignn",
+    side: str | None = None,
+    y_min: float | None = None,
+    y_max: float | None = None,
+    test_fraction: float | None = None,
     lambda_width: options.LambdaWidth = None,
-    epochs: Annotated[int | None, typer.Option(help="Largest number of training epochs.")] = None,
+    epochs: int | None = None,
     more: options.Settings = None,
-    seed: Annotated[int, typer.Option(help="Seed of the split and the initial weights.")] = 0,
-    resume: Annotated[bool, typer.Option("--resume", help=RESUME_HELP)] = False,
-    checkpoint_every: Annotated[
-        float, typer.Option(help="Seconds between checkpoints.", min=0)
-    ] = 10.0,
+    seed: int = 0,
+    resume: bool = False,
+    checkpoint_every: Annotated[float, typer.Option(min=0)] = 10.0,
     as_json: options.Json = False,
 ) -> None:
     """Fit a method on a data set or on your own files, and save it in a folder.
@@ -72,6 +62,24 @@ def fit(
     To fit a graph larger than memory, convert it once (qpignn convert) and use --graph.
 
     Example: qpignn fit --nodes nodes.csv --edges edges.csv --target flow --out model
+
+    Args:
+        out: Folder for the fitted model.
+        dataset: Name of a data set.
+        nodes: Node table (.csv, .tsv, .parquet, .xlsx), or a .graphml file with nodes and edges.
+        edges: Edge table.
+        graph: A graph written by 'qpignn convert', in place of tables; it is not copied.
+        roles: Roles of the columns and format of the files, one option each.
+        confidence: Wanted coverage; several separated by commas.
+        method: Name of the method, or mine.py:Class.
+        side: both, lower or upper: which bounds to predict.
+        y_min: Lower limit of the target.
+        y_max: Upper limit of the target.
+        test_fraction: Share of labelled nodes held out for testing; default 0.2, 0 for none.
+        epochs: Largest number of training epochs.
+        seed: Seed of the split and the initial weights.
+        resume: Continue the killed or interrupted fit of the same command in --out.
+        checkpoint_every: Seconds between checkpoints.
 
     Raises:
         SettingError: if options exclude each other, or no labelled node is left to learn from.

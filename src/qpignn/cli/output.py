@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -53,10 +54,10 @@ def paragraphs(docstring: str) -> str:
     """Return a docstring with one line per paragraph, which the terminal wraps.
 
     Args:
-        docstring: the docstring of a command. What follows "Raises:" is left out.
+        docstring: the docstring of a command. What follows "Args:" or "Raises:" is left out.
     """
-    docstring = docstring.partition("Raises:")[0]
-    parts = inspect.cleandoc(docstring).split("\n\n")
+    text = re.split(r"^(?:Args|Raises):$", inspect.cleandoc(docstring), flags=re.MULTILINE)[0]
+    parts = text.strip().split("\n\n")
     return "\n\n".join(" ".join(part.split()) for part in parts)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from qpignn.cli import options
-from qpignn.cli.compare import ENGINE_HELP, PROTOCOL_HELP, results_file, run_shown
+from qpignn.cli.compare import results_file, run_shown
 from qpignn.cli.output import check_output, print_json, print_table, say
 from qpignn.errors import SettingError, check_choice, import_optional
 
@@ -17,23 +17,10 @@ if TYPE_CHECKING:
     from qpignn.paper.plan import Plan
 
 app = typer.Typer(name="paper", help="Every table and figure of the paper.", no_args_is_help=True)
-Name = Annotated[
-    str,
-    typer.Argument(
-        help="See `qpignn paper list`; or a Python file with a SPEC; run also takes all."
-    ),
-]
-Protocol = Annotated[str, typer.Option(help=PROTOCOL_HELP)]
-Seeds = Annotated[int | None, typer.Option(help="How many seeds; default the table's own.")]
-Quick = Annotated[
-    bool, typer.Option("--quick", help="Two data sets, one seed, two epochs: does it work at all?")
-]
 
 
 @app.command("list")
-def list_specs(
-    as_json: options.Json = False,
-) -> None:
+def list_specs(as_json: options.Json = False) -> None:
     """Name all tables and figures, where the paper has them, and how many cells each needs."""
     from qpignn.paper import specs
 
@@ -56,16 +43,14 @@ def list_specs(
 
 @app.command()
 def run(
-    name: Name,
-    protocol: Protocol = "corrected",
-    seeds: Seeds = None,
-    jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 1,
-    engine: Annotated[str, typer.Option(help=ENGINE_HELP)] = "processes",
-    quick: Quick = False,
+    name: Annotated[str, typer.Argument()],
+    protocol: options.Protocol = "corrected",
+    seeds: int | None = None,
+    jobs: options.Jobs = 1,
+    engine: options.Engine = "processes",
+    quick: bool = False,
     results: options.Results = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder for tables and pictures.", metavar="DIR")
-    ] = Path("paper-output"),
+    out: Annotated[Path, typer.Option(metavar="DIR")] = Path("paper-output"),
 ) -> None:
     """Run what a table or figure still lacks, then write it as Markdown, LaTeX, JSON, PNG and SVG.
 
@@ -73,6 +58,12 @@ def run(
     share the work.
 
     Example: qpignn paper run robustness --jobs 2
+
+    Args:
+        name: See `qpignn paper list`; or a Python file with a SPEC; run also takes all.
+        seeds: How many seeds; default the table's own.
+        quick: Two data sets, one seed, two epochs: does it work at all?
+        out: Folder for tables and pictures.
     """
     check_output(out, folder=True)
     import_optional("matplotlib", "a figure of the paper")
@@ -90,19 +81,24 @@ def run(
 
 @app.command()
 def show(
-    name: Name,
-    protocol: Protocol = "corrected",
-    seeds: Seeds = None,
-    against_paper: Annotated[
-        bool, typer.Option("--against-paper", help="Ours, the paper's and the difference.")
-    ] = False,
-    form: Annotated[str, typer.Option("--format", help="md, latex or json.")] = "md",
-    quick: Quick = False,
+    name: Annotated[str, typer.Argument()],
+    protocol: options.Protocol = "corrected",
+    seeds: int | None = None,
+    against_paper: bool = False,
+    form: Annotated[str, typer.Option("--format")] = "md",
+    quick: bool = False,
     results: options.Results = None,
 ) -> None:
     """Print a table from the rows that are there; nothing is run.
 
     Example: qpignn paper show main --against-paper
+
+    Args:
+        name: See `qpignn paper list`; or a Python file with a SPEC; run also takes all.
+        seeds: How many seeds; default the table's own.
+        against_paper: Ours, the paper's and the difference.
+        form: md, latex or json.
+        quick: Two data sets, one seed, two epochs: does it work at all?
 
     Raises:
         SettingError: for all, or if there are no figures to show.

@@ -18,16 +18,11 @@ if TYPE_CHECKING:
 
 def report(
     folder: options.Folder,
-    out: Annotated[
-        Path | None, typer.Option(help="File to write; default: DIR/report.html.", metavar="FILE")
-    ] = None,
-    by: Annotated[
-        str,
-        typer.Option(help="Columns of the node table to group coverage by, separated by commas."),
-    ] = "",
+    out: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    by: str = "",
     confidence: options.Level = None,
-    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
-    show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
+    title: str | None = None,
+    show: Annotated[bool, typer.Option("--open")] = False,
     method: options.SavedMethod = None,
     without_graph: options.WithoutGraph = False,
     as_json: options.Json = False,
@@ -37,6 +32,12 @@ def report(
     The page is a single file and works without a network connection.
 
     Example: qpignn report model --by region --open
+
+    Args:
+        out: File to write; default: DIR/report.html.
+        by: Columns of the node table to group coverage by, separated by commas.
+        title: Title of the page.
+        show: Open it in the browser.
 
     Raises:
         SettingError: if --out is no .html file, or --by names columns that cannot be used.
