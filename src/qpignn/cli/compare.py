@@ -259,10 +259,13 @@ def _check_table(path: Path) -> None:
 
 
 def _write_table(rows: list[dict[str, Any]], protocol: str, path: Path) -> None:
+    from qpignn.io.csv_output import to_csv
     from qpignn.io.files import write_atomically
-    from qpignn.reports.comparison import WRITERS, comparison_csv, comparison_table
+    from qpignn.reports.comparison import comparison_table
+    from qpignn.reports.render import ENDINGS
+    from qpignn.reports.tables import over_seeds
 
-    write = WRITERS.get(path.suffix.lower())  # none for .csv, which takes the rows themselves
-    text = write(comparison_table(rows, protocol)) if write else comparison_csv(rows)
-    write_atomically(path, text.encode())
+    write = ENDINGS.get(path.suffix.lower())
+    text = write(comparison_table(rows, protocol)).encode() if write else to_csv(over_seeds(rows))
+    write_atomically(path, text)
     say(f"wrote {path}")

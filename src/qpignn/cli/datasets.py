@@ -17,10 +17,7 @@ if TYPE_CHECKING:
 OTHERS = [name for name in PROTOCOLS if name != GENERAL]
 
 
-def datasets(
-    as_json: options.Json = False,
-    check: bool = False,
-) -> None:
+def datasets(as_json: options.Json = False, check: bool = False) -> None:
     """List the 19 data sets of the paper: size, and whether their files are here.
 
     Edges are undirected edges without self-loops; columns with the name of another protocol count

@@ -147,7 +147,7 @@ def _write(plans: Sequence[Plan], rows: dict[str, dict[str, Any]], out: Path) ->
     from qpignn.paper.pictures import draw
     from qpignn.paper.tables import difference_table, frame_of, make_table
     from qpignn.reports.figures import save_figure
-    from qpignn.reports.render import FORMATS
+    from qpignn.reports.render import ENDINGS
 
     written = []
     for plan in plans:
@@ -161,9 +161,9 @@ def _write(plans: Sequence[Plan], rows: dict[str, dict[str, Any]], out: Path) ->
             tables[f"{start}.against-paper"] = difference_table(plan, frame)
         with atomic_files():
             for stem, table in tables.items():
-                for form, suffix in (("md", "md"), ("latex", "tex"), ("json", "json")):
-                    written.append(out / f"{stem}.{suffix}")
-                    write_atomically(written[-1], FORMATS[form](table).encode())
+                for ending, write in ENDINGS.items():
+                    written.append(out / f"{stem}{ending}")
+                    write_atomically(written[-1], write(table).encode())
             for suffix in ("png", "svg") if plan.spec.picture else ():
                 written.append(out / f"{start}.{suffix}")
                 save_figure(draw(plan, frame), written[-1])

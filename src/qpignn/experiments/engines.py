@@ -82,12 +82,9 @@ def _alone(cell: Cell) -> Iterator[Done]:
 def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     # spawned, not forked: a fork would copy torch's thread pool in an unusable state
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin)
-    with huge_pages():  # as long as the pool is there: it starts processes when it needs them
-        try:
-            yield pool
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+    # huge pages as long as the pool is there: it starts processes when it needs them
+    with huge_pages(), ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin) as pool:
+        yield pool
 
 
 def _begin() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from qpignn.io.csv_output import to_csv
-from qpignn.reports.render import to_json, to_latex, to_markdown
 from qpignn.reports.tables import Row, Shown, Table, over_seeds, seed_count
 
 METRICS = {"picp": "PICP", "mpiw": "MPIW", "winkler": "Winkler", "fit_seconds": "seconds"}
@@ -45,16 +43,3 @@ def comparison_table(rows: list[dict[str, Any]], protocol: str) -> Table:
     )
     title = f"Methods under the protocol {protocol}, seeds: {seed_count(table['seeds'])}"
     return Table(title, ("data set", "method", "level", *METRICS.values()), shown, NOTE)
-
-
-def comparison_csv(rows: list[dict[str, Any]]) -> str:
-    """Return mean and deviation of every line as CSV.
-
-    Args:
-        rows: results.
-    """
-    return to_csv(over_seeds(rows)).decode()
-
-
-WRITERS = {".md": to_markdown, ".tex": to_latex, ".json": to_json}
-"""How a table is written, by the ending of its file; ``.csv`` takes the rows themselves."""

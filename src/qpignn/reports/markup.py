@@ -59,7 +59,7 @@ def sentence(value: Any) -> str:
     Args:
         value: a sentence or phrase.
     """
-    prose = str(value).strip().replace(" %", "\u00a0%").replace("± ", "±\u00a0")
+    prose = unbroken(str(value).strip()).replace("± ", "±\u00a0")
     stop = "" if prose.endswith((".", "!", "?", "…", ":")) or not prose else "."
     return escaped(prose[:1].upper() + prose[1:] + stop)
 
@@ -101,16 +101,13 @@ def aligned(values: Sequence[float | None]) -> list[str]:
     ]
 
 
-def percentage(value: float | None, digits: int = 1) -> str:
-    """Return a share as a percentage with a non-breaking space.
+def unbroken(text: str) -> str:
+    """Replace spaces before per cent signs by non-breaking ones.
 
     Args:
-        value: the share, 0 to 1; None and non-finite numbers become a dash.
-        digits: digits after the decimal point.
+        text: plain text.
     """
-    if value is None or not math.isfinite(value):
-        return "–"
-    return f"{100 * value:.{digits}f}\u00a0%".replace("-", "−")
+    return text.replace(" %", "\u00a0%")
 
 
 def percent_range(shares: dict[str, Any]) -> str:
@@ -119,17 +116,7 @@ def percent_range(shares: dict[str, Any]) -> str:
     Args:
         shares: a dictionary with the shares ``low`` and ``high``.
     """
-    low, high = (percentage(shares[end]) for end in ("low", "high"))
-    return low.removesuffix("\u00a0%") + f" to {high}"
-
-
-def node_count(count: int) -> str:
-    """Return a number of nodes with its noun, such as ``"1 node"``.
-
-    Args:
-        count: the number of nodes.
-    """
-    return "1 node" if count == 1 else f"{count:,} nodes"
+    return unbroken(f"{100 * shares['low']:.1f} to {100 * shares['high']:.1f} %")
 
 
 def icon(severity: str) -> str:

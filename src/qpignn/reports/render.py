@@ -72,6 +72,8 @@ def to_json(table: Table) -> str:
 
 
 FORMATS = {"md": to_markdown, "latex": to_latex, "json": to_json}
+ENDINGS = {".md": to_markdown, ".tex": to_latex, ".json": to_json}
+"""How a table is written, by the name of the format and by the ending of its file."""
 
 
 def _cell(
