@@ -193,27 +193,24 @@ def run_shown(
     from qpignn.experiments.run import run_cells
     from qpignn.experiments.store import Store
 
+    def label(cell: Cell) -> str:
+        return f"{cell.name} {cell.method} seed {cell.seed}"
+
+    def done(cell: Cell, error: str | None) -> None:
+        show(next(finished), label(cell))
+
     store = Store(results_file(results))
     torch.set_num_threads(1)  # as in the other processes, so that seconds compare
+    finished = count(1 + (0 if fresh else len(store.get(cells))))
     try:
         with progress_bar("cells", len(cells)) as show:
-            finished = count(1 + (0 if fresh else len(store.get(cells))))
-            outcome = run_cells(
-                cells,
-                store,
-                engine=engine,
-                jobs=jobs,
-                fresh=fresh,
-                on_done=lambda cell, error: show(
-                    next(finished), f"{cell.name} {cell.method} seed {cell.seed}"
-                ),
-            )
+            outcome = run_cells(cells, store, engine=engine, jobs=jobs, fresh=fresh, on_done=done)
     except KeyboardInterrupt:
         kept = f"{len(store.get(cells))} of {len(cells)} rows"
         raise KeyboardInterrupt(f"{kept} are in {store.path}; call again to go on") from None
     say(f"{len(outcome.rows)} rows, {outcome.reused} of them found in {store.path}")
     for cell, error in outcome.failures:
-        say(f"failed: {cell.name} {cell.method} seed {cell.seed}: {error}")
+        say(f"failed: {label(cell)}: {error}")
     return outcome
 
 

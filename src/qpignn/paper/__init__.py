@@ -16,14 +16,17 @@ from runpy import run_path
 
 from qpignn.errors import ReadError, check_choice
 from qpignn.paper import entries
-from qpignn.paper.spec import Spec
+from qpignn.paper.spec import Spec, fact_names
 
 
 @cache
 def specs() -> dict[str, Spec]:
     """Return all specs by name, in the paper's order."""
-    names = [module.name for module in iter_modules(entries.__path__)]
-    every = [replace(import_module(f"{entries.__name__}.{n}").SPEC, name=n) for n in names]
+    every = []
+    for module in iter_modules(entries.__path__):
+        spec = import_module(f"{entries.__name__}.{module.name}").SPEC
+        facts = module.name if module.name in fact_names() else spec.facts
+        every.append(replace(spec, name=module.name, facts=facts))
     return {spec.name: spec for spec in sorted(every, key=lambda spec: (spec.place, spec.name))}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -75,9 +75,8 @@ def _grid(plan: Plan, frame: pd.DataFrame) -> Table:
     if spec.text:
         heading, *lines = spec.text
         return Table(_title(plan, frame), heading, tuple(lines), spec.note)
-    (third,) = {*AXES} - {spec.rows, spec.columns} or {spec.rows}
-    split = third if len(set(frame[third])) > 1 else None
-    labels = [spec.rows, *([split] if split else [])]
+    (third,) = {*AXES} - {spec.rows, spec.columns}
+    labels = [spec.rows, third] if len(set(frame[third])) > 1 else [spec.rows]
     figures = _figures(plan, frame)
     columns = [*dict.fromkeys(frame[spec.columns])]
     rows = []
@@ -195,15 +194,11 @@ def _statistics(plan: Plan, frame: pd.DataFrame) -> Table:
         (name, *((Shown(m, _size(name, plan.protocol, m)),) for m in plan.spec.metrics))
         for name in plan.spec.datasets
     ]
-    title = _title(plan, frame)
-    return Table(title, ("dataset", *plan.spec.metrics), tuple(rows), plan.spec.note)
+    headings = ("dataset", *plan.spec.metrics)
+    return Table(_title(plan, frame), headings, tuple(rows), plan.spec.note)
 
 
-TABLES: dict[str, Callable[[Plan, pd.DataFrame], Table]] = {
-    "grid": _grid,
-    "headline": _headline,
-    "statistics": _statistics,
-}
+TABLES = {"grid": _grid, "headline": _headline, "statistics": _statistics}
 
 
 def against_paper(plan: Plan, frame: pd.DataFrame) -> pd.DataFrame:

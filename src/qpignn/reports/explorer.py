@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from qpignn.diagnostics.coverage import percent
 from qpignn.diagnostics.wording import WORDINGS
 from qpignn.reports.columns import left_out_note
-from qpignn.reports.markup import escaped, fill_template, format_number, options, sentence
+from qpignn.reports.markup import escaped, fill_template, options, sentence, unbroken
 
 COLOURS = {
     "width": "width of the interval",
@@ -43,10 +44,7 @@ def explorer(content: dict[str, Any]) -> str:
     scope = ""
     if any(column["kind"] == "text" for column in columns["list"]):
         scope = SCOPE.format(options({"id": "in ids", "text": "in ids and text"}))
-    level, rest = (
-        f"{format_number(round(100 * share, 9))}\u00a0%"
-        for share in (content["level"], 1 - content["level"])
-    )
+    level, rest = (unbroken(percent(share)) for share in (content["level"], 1 - content["level"]))
     return fill_template(
         "explorer.html",
         notes="".join(f'<p class="lead">{sentence(note)}</p>' for note in notes if note),

@@ -8,6 +8,5 @@ SPEC = Spec(
     place="appendix N, synthetic",
     datasets=SYNTHETIC,
     variants=ABLATION,
-    facts="ablation_synthetic",
     note="One net at a fixed λ and no calibration: α/2 under corrected, 0.5 under published.",
 )

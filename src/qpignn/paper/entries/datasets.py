@@ -8,6 +8,5 @@ SPEC = Spec(
     datasets=(*SYNTHETIC, *REAL),
     metrics=("nodes", "edges", "features"),
     table="statistics",
-    facts="datasets",
     note="Under corrected an undirected edge counts once, and self-loops are gone.",
 )

@@ -10,5 +10,4 @@ SPEC = Spec(
     variants=(ours(0.1),),
     conditions=tuple(Condition(by, {"split": by}) for by in ("random", "degree", "community")),
     columns="condition",
-    facts="exchangeability",
 )

@@ -9,4 +9,5 @@ SPEC = replace(
     title="Best λ for each data set, drawn",
     place="appendix E, figure",
     picture="best_lambda",
+    facts="lambda_opt",
 )

@@ -9,7 +9,6 @@ SPEC = Spec(
     datasets=(*SYNTHETIC, *REAL),
     variants=MODELS,
     seeds=10,
-    facts="main",
     note="CF-GNN's published widths are in the target's own unit, not in train ranges. The "
     "published coverage of RQR and Bayesian held every interval against every target; ours is "
     "that of each node.",

@@ -9,6 +9,5 @@ SPEC = replace(
     title="Mean prediction error (MPE) and coverage width criterion (CWC)",
     place="appendix J, MPE and CWC",
     metrics=("mpe", "cwc"),
-    facts="mpe_cwc",
     note="",
 )

@@ -23,7 +23,6 @@ SPEC = Spec(
         for level in levels
     ),
     rows="condition",
-    facts="robustness",
     note="Under corrected the whole graph is damaged, feature noise in multiples of a column's "
     "deviation; under published only what is trained on, in the columns' own units.",
 )

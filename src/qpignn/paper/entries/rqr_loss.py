@@ -13,5 +13,4 @@ SPEC = Spec(
         TUNED,
         AUTO,
     ),
-    facts="rqr_loss",
 )

@@ -9,5 +9,4 @@ SPEC = replace(
     title="Structural shift as radar plots",
     place="5.2 figure, structural shift",
     picture="radar",
-    facts=None,
 )

@@ -11,5 +11,4 @@ SPEC = Spec(
     conditions=tuple(
         Condition(f"{100 * level:g} %", {"confidence_level": level}) for level in (0.8, 0.85, 0.95)
     ),
-    facts="target_coverage",
 )

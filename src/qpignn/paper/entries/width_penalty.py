@@ -12,6 +12,5 @@ SPEC = Spec(
         Variant("L1", "qpignn", {"lambda_width": "tuned"}, {"lambda_width": BEST}, seeds=3),
         Variant("L2", "qpignn", {"lambda_width": "tuned", **L2}, {"lambda_width": BEST, **L2}, 3),
     ),
-    facts="width_penalty",
     note="Under published both have the λ that the paper reports as best, which is that of L1.",
 )
