@@ -22,7 +22,7 @@ def evaluate(
     edges: Path | None = None,
     confidence: options.Level = None,
     method: options.SavedMethod = None,
-    without_graph: options.WithoutGraph = False,
+    without_graph: bool = False,
     as_json: options.Json = False,
 ) -> None:
     """Evaluate a fitted model on the labelled nodes held out from its fit, or on new labels.
@@ -37,6 +37,7 @@ def evaluate(
     Args:
         nodes: Node table with targets that became known after the fit; default: the held-out nodes.
         edges: Its edge table, for another graph; without it the nodes are those of the fit.
+        without_graph: Compare with a fit of the same method without edges.
 
     Raises:
         SettingError: if --edges is given without --nodes.

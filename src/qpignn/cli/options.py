@@ -31,10 +31,6 @@ Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder written by
 Level = Annotated[
     float | None, typer.Option(help="One of the fitted levels; default: the highest.")
 ]
-WithoutGraph = Annotated[
-    bool,
-    typer.Option("--without-graph", help="Compare with a fit of the same method without edges."),
-]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="A setting of the method, as name=value; may be repeated."),
@@ -291,10 +287,7 @@ def _value(name: str, text: str) -> Any:
 
 def _depth(value: Any) -> int:
     """Return how many lists and objects are nested in a value."""
-    depth, level = 0, [value]
-    while level := [one for one in level if isinstance(one, list | dict)]:
-        depth += 1
-        level = [
-            inner for one in level for inner in (one.values() if isinstance(one, dict) else one)
-        ]
-    return depth
+    if not isinstance(value, list | dict):
+        return 0
+    inside = value.values() if isinstance(value, dict) else value
+    return 1 + max(map(_depth, inside), default=0)

@@ -24,7 +24,7 @@ def report(
     title: str | None = None,
     show: Annotated[bool, typer.Option("--open")] = False,
     method: options.SavedMethod = None,
-    without_graph: options.WithoutGraph = False,
+    without_graph: bool = False,
     as_json: options.Json = False,
 ) -> None:
     """Write one HTML page that shows how far to trust a fitted model, and all its nodes.
@@ -38,6 +38,7 @@ def report(
         by: Columns of the node table to group coverage by, separated by commas.
         title: Title of the page.
         show: Open it in the browser.
+        without_graph: Compare with a fit of the same method without edges.
 
     Raises:
         SettingError: if --out is no .html file, or --by names columns that cannot be used.

@@ -166,7 +166,7 @@ def _lambda_curve(plan: Plan, frame: pd.DataFrame) -> Figure:
 
 def _best_lambda(plan: Plan, frame: pd.DataFrame) -> Figure:
     """λ of each data set, with its spread, and the paper's value."""
-    groups = frame["lambda_found"].astype(float).groupby(frame["dataset"], sort=False)
+    groups = frame["lambda_found"].groupby(frame["dataset"], sort=False)
     means, spreads = groups.mean(), groups.std().fillna(0)
     place = np.arange(len(means))
     figure, axes = panels(9, 4)

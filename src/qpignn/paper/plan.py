@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from inspect import signature
+from typing import NamedTuple
 
 from qpignn.data.catalog import find_dataset, missing_message
 from qpignn.data.perturb import PERTURBATIONS
@@ -30,8 +30,7 @@ QUICK = {"epochs": 2, "trials": 2, "correction_epochs": 2, "passes": 3}
 QUICK_SETS, QUICK_CONDITIONS = 2, 3
 
 
-@dataclass(frozen=True)
-class Planned:
+class Planned(NamedTuple):
     """A cell, and where in the table it belongs.
 
     Attributes:
@@ -47,8 +46,7 @@ class Planned:
     cell: Cell
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What a spec needs under a protocol.
 
     Attributes:

@@ -9,8 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from qpignn.metrics import BOUND_FIGURES, WIDTH_FIGURES
-from qpignn.paper.plan import AXES, Plan
+from qpignn.paper.plan import AXES, METRICS, Plan
 from qpignn.paper.reference_figures import OWN_UNIT
 from qpignn.paper.spec import read_facts
 from qpignn.protocols import find_protocol
@@ -49,8 +48,8 @@ def frame_of(plan: Plan, rows: Mapping[str, dict[str, Any]]) -> pd.DataFrame:
     frame = pd.DataFrame(lines)
     if frame.empty:
         return frame
-    figures = frame.columns.intersection([*WIDTH_FIGURES, *BOUND_FIGURES])
-    frame[figures] = frame[figures].astype(float)  # one-sided results have no widths
+    figures = frame.columns.intersection([*METRICS])
+    frame[figures] = frame[figures].astype(float)  # not every row has every figure
     frame["coverage_error"] = (frame["picp"] - frame["confidence_level"]).abs()
     if plan.protocol == "published":
         frame["winkler"] = frame["winkler_one"]
@@ -103,10 +102,8 @@ def _title(plan: Plan, frame: pd.DataFrame) -> str:
 def _figures(plan: Plan, frame: pd.DataFrame) -> dict[tuple[str, ...], tuple[Shown, ...]]:
     """Mean and spread of every place, marked as the paper marks them."""
     metrics = list(plan.spec.metrics)
-    numbers = frame[[*AXES, *metrics]].copy()
-    numbers[metrics] = numbers[metrics].astype(float)
-    groups = numbers.groupby([*AXES], sort=False)
-    means, spreads = groups[metrics].mean(), groups[metrics].std()
+    groups = frame.groupby([*AXES], sort=False)[metrics]
+    means, spreads = groups.mean(), groups.std()
     reached, best = _marks(plan, frame, means)
 
     def figure(place: Any, metric: str) -> Shown:
@@ -218,7 +215,6 @@ def against_paper(plan: Plan, frame: pd.DataFrame) -> pd.DataFrame:
     else:
         metrics = list(plan.spec.metrics)
         long = frame[[*AXES, *metrics]].melt([*AXES], var_name="metric", value_name="ours")
-        long["ours"] = long["ours"].astype(float)
         means = long.groupby([*AXES, "metric"], sort=False)["ours"].mean().reset_index()
         table = means.merge(paper, on=[*AXES, "metric"])
     table["difference"] = table["ours"] - table["paper"]

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from math import isnan
 
 from qpignn.io.files import json_safe
-from qpignn.reports.tables import NUMBERS, Shown, Table
+from qpignn.reports.tables import NUMBERS, Place, Table
 
 WIDE = 6  # columns; wider LaTeX tables are scaled to the page (graphicx)
 
@@ -66,9 +66,8 @@ def to_json(table: Table) -> str:
     Args:
         table: the table.
     """
-    return (
-        json.dumps(json_safe(asdict(table)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    )
+    document = json_safe(asdict(table))
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 FORMATS = {"md": to_markdown, "latex": to_latex, "json": to_json}
@@ -76,9 +75,7 @@ ENDINGS = {".md": to_markdown, ".tex": to_latex, ".json": to_json}
 """How a table is written, by the name of the format and by the ending of its file."""
 
 
-def _cell(
-    place: str | tuple[Shown, ...], best: str, strong: str, plain: Callable[[str], str] = str
-) -> str:
+def _cell(place: Place, best: str, strong: str, plain: Callable[[str], str] = str) -> str:
     """Return text, or figures with the marks ``best`` and ``strong``: {} stands for the figure."""
     if isinstance(place, str):
         return plain(place)

@@ -35,8 +35,9 @@ class Shown:
     best: bool = False
 
 
-Row = tuple[str | tuple[Shown, ...], ...]
-"""Labels, then the figures of each place."""
+Place = str | tuple[Shown, ...]
+"""A label, or the figures of several metrics."""
+Row = tuple[Place, ...]
 
 
 @dataclass(frozen=True)
