@@ -102,7 +102,7 @@ def aligned(values: Sequence[float | None]) -> list[str]:
 
 
 def unbroken(text: str) -> str:
-    """Replace spaces before per cent signs by non-breaking ones.
+    """Return text with non-breaking spaces before per cent signs.
 
     Args:
         text: plain text.
