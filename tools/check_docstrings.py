@@ -7,7 +7,7 @@ The rules (Google style):
 * Every module, class, function and method without a leading underscore has a docstring that begins
   with a one-line summary.
 * ``Args:`` names every parameter. A method that overrides one of the same name need not repeat it.
-  Parameters of commands (``typer``) are described by their help texts.
+  Options of commands whose type has a help text (``options.Json``) need no description.
 * A dataclass or named tuple describes its fields under ``Args:`` or ``Attributes:``.
 * ``Returns:`` or ``Yields:`` where something is returned, unless the summary begins with "Return"
   or "Yield", or the method overrides one of the same name. Properties are exempt.
@@ -42,11 +42,11 @@ def sections(docstring: str) -> dict[str, str]:
 
 
 def parameters(function: Function) -> list[str]:
-    """Return the names of a function's parameters, except ``self`` and ``cls``."""
+    """Return the names of a function's parameters, except ``self``, ``cls`` and shared options."""
     arguments = function.args
     named = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
     named += [extra for extra in (arguments.vararg, arguments.kwarg) if extra is not None]
-    names = [argument.arg for argument in named]
+    names = [argument.arg for argument in named if ": options." not in ast.unparse(argument)]
     return names[1:] if names[:1] in (["self"], ["cls"]) else names
 
 
@@ -79,27 +79,26 @@ def mentions(text: str, name: str) -> bool:
     return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
 
 
-def function_problems(function: Function, *, overrides: bool, command: bool) -> Iterator[str]:
+def function_problems(function: Function, *, overrides: bool) -> Iterator[str]:
     """Yield what is missing in a function's docstring.
 
     Args:
         function: the definition.
         overrides: whether a base class has a method of the same name.
-        command: whether it is a command, whose parameters have help texts.
     """
     docstring = ast.get_docstring(function)
     if docstring is None:
         yield "no docstring"
         return
     found, marks = sections(docstring), decorators(function)
-    if not (overrides or command or "overload" in marks):
+    if not (overrides or "overload" in marks):
         missing = [
             name for name in parameters(function) if not mentions(found.get("Args", ""), name)
         ]
         if missing:
             yield f"Args: lacks {', '.join(missing)}"
     returns = "" if function.returns is None else ast.unparse(function.returns)
-    exempt = marks & {"property", "cached_property", "setter", "overload"} or overrides or command
+    exempt = marks & {"property", "cached_property", "setter", "overload"} or overrides
     described = {"Returns", "Yields"} & found.keys() or re.match(r"(Return|Yield)s?\b", docstring)
     if returns not in NOTHING and not exempt and not described:
         yield "no Returns: or Yields:"
@@ -143,22 +142,18 @@ def class_problems(node: ast.ClassDef) -> Iterator[str]:
                 yield f"Args: lacks {', '.join(missing)}"
 
 
-def problems(tree: ast.Module, inherited: dict[str, set[str]], *, commands: bool) -> Iterator[str]:
+def problems(tree: ast.Module, inherited: dict[str, set[str]]) -> Iterator[str]:
     """Yield the problems of a module, each with its line and the name of the definition.
 
     Args:
         tree: the module.
         inherited: for every class of the package, the methods of its bases.
-        commands: whether public functions with annotated options are commands.
     """
     if ast.get_docstring(tree) is None:
         yield "1: module: no docstring"
     for node in tree.body:
         if isinstance(node, Function) and not node.name.startswith("_"):
-            command = commands and any(
-                "typer." in ast.unparse(a) for a in node.args.kwonlyargs + node.args.args
-            )
-            for problem in function_problems(node, overrides=False, command=command):
+            for problem in function_problems(node, overrides=False):
                 yield f"{node.lineno}: {node.name}: {problem}"
         if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
             for problem in class_problems(node):
@@ -166,7 +161,7 @@ def problems(tree: ast.Module, inherited: dict[str, set[str]], *, commands: bool
             for item in node.body:
                 if isinstance(item, Function) and not item.name.startswith("_"):
                     overrides = item.name in inherited.get(node.name, set())
-                    for problem in function_problems(item, overrides=overrides, command=False):
+                    for problem in function_problems(item, overrides=overrides):
                         yield f"{item.lineno}: {node.name}.{item.name}: {problem}"
 
 
@@ -212,8 +207,7 @@ def check(paths: list[Path], everything: Path) -> list[str]:
     found = []
     for path, tree in trees.items():
         if any(path.is_relative_to(chosen) for chosen in paths):
-            commands = "cli" in path.parts
-            found += [f"{path}:{line}" for line in problems(tree, inherited, commands=commands)]
+            found += [f"{path}:{line}" for line in problems(tree, inherited)]
     return found
 
 

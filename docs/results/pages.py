@@ -222,4 +222,5 @@ INDEX = Page(
         "published": beside.agreement_table(OLD_MAIN),
     },
 )
-PAGES = (ARENA, CORRECTED, THEORY, OTHERS, PUBLISHED, README, INDEX)
+PAGES = (README, ARENA, CORRECTED, THEORY, OTHERS, PUBLISHED, INDEX)
+"""In the order in which they are made: the README's tables first."""

@@ -47,7 +47,7 @@ class Work:
 
 
 def work_of(pages: Sequence[Page], scale: Scale) -> list[Work]:
-    """Return what each page needs, the first seeds first.
+    """Return what each page needs: QpiGNN before other methods, then the first seeds first.
 
     Raises:
         QpignnWarning: if a data file is not the published one: pages are about those.
@@ -56,7 +56,7 @@ def work_of(pages: Sequence[Page], scale: Scale) -> list[Work]:
     with warnings.catch_warnings():
         warnings.simplefilter("error", QpignnWarning)
         return [
-            Work(page, {cell.key(): cell for cell in sorted(_cells(page, scale), key=_by_seed)})
+            Work(page, {cell.key(): cell for cell in sorted(_cells(page, scale), key=_order)})
             for page in pages
         ]
 
@@ -79,8 +79,8 @@ def _cells(page: Page, scale: Scale) -> list[Cell]:
     return cells
 
 
-def _by_seed(cell: Cell) -> int:
-    return cell.seed
+def _order(cell: Cell) -> tuple[bool, int]:
+    return cell.method != "qpignn", cell.seed
 
 
 def remake(

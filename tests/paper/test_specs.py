@@ -8,7 +8,7 @@ import pytest
 
 from qpignn.data.catalog import BENCHMARK
 from qpignn.names import PROTOCOLS
-from qpignn.paper import entries, specs
+from qpignn.paper import entries, find_spec, specs
 from qpignn.paper.pictures import check_shown
 from qpignn.paper.plan import COUNTS, METRICS, check_spec
 from qpignn.paper.spec import REAL, SYNTHETIC, Spec, best_lambdas, read_facts
@@ -60,3 +60,11 @@ def test_every_variant_lives_under_a_protocol() -> None:
     for spec in specs().values():
         for variant in spec.variants:
             assert any(getattr(variant, protocol) is not None for protocol in PROTOCOLS)
+
+
+def test_find_spec_file_without_a_name_has_that_of_the_file(tmp_path: Path) -> None:
+    code = "from qpignn.paper.spec import Spec\nSPEC = Spec(title='A', place='', text=(('a',),))"
+    (tmp_path / "words.py").write_text(code)
+    assert find_spec(str(tmp_path / "words.py")).name == "words"
+    (tmp_path / "words.py").write_text(code.replace("title", "name='own', title"))
+    assert find_spec(str(tmp_path / "words.py")).name == "own"

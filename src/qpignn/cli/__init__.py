@@ -11,20 +11,11 @@ from typing import Annotated, Any
 import typer
 
 from qpignn import __version__
-from qpignn.cli import (
-    compare,
-    convert,
-    curve,
-    datasets,
-    demo,
-    evaluate,
-    fit,
-    paper,
-    predict,
-    report,
-)
+from qpignn.cli import compare, convert, curve, datasets, demo, evaluate, fit, predict, report
 from qpignn.cli.errors import MISTAKE, debugging, guarded
+from qpignn.cli.options import described, setting_hint
 from qpignn.cli.output import is_main_process, paragraphs, printable
+from qpignn.cli.paper import app as paper_app
 from qpignn.errors import QpignnWarning
 
 UsageError: Any = typer.BadParameter.__base__
@@ -38,24 +29,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for command in (
-    demo.demo,
-    convert.convert,
-    fit.fit,
-    evaluate.evaluate,
-    predict.predict,
-    report.report,
-    compare.compare,
-    curve.curve,
-    datasets.datasets,
-):
+WORKFLOW = (demo.demo, convert.convert, fit.fit, evaluate.evaluate, predict.predict, report.report)
+STUDIES = (compare.compare, curve.curve, datasets.datasets)
+for command in (*WORKFLOW, *STUDIES):
     app.command()(command)
-app.add_typer(paper.app)
-for commands in (app, paper.app):
+app.add_typer(paper_app)
+for commands in (app, paper_app):
     for registered in commands.registered_commands:
         assert registered.callback is not None
         registered.help = paragraphs(registered.callback.__doc__ or "")
-        registered.callback = guarded(registered.callback)
+        registered.callback = guarded(described(registered.callback))
 
 
 def _version(wanted: bool) -> None:
@@ -90,6 +73,16 @@ def _warning_printer() -> Callable[..., None]:
     return show
 
 
+def _advice(error: Any, arguments: list[str]) -> str:
+    """Return what to do about wrong arguments."""
+    if error.ctx is None:
+        return ""
+    option = getattr(error, "option_name", None)  # where the mistake is an option
+    takes_settings = any("--set" in one.opts for one in error.ctx.command.params)
+    hint = setting_hint(option, arguments) if option and takes_settings else ""
+    return f"{hint}; see '{error.ctx.command_path} --help'"
+
+
 def main() -> None:
     """Run the command line; :mod:`qpignn.cli.errors` lists the exit codes."""
     arguments = sys.argv[1:]
@@ -103,7 +96,6 @@ def main() -> None:
         except UsageError as error:
             code, message = MISTAKE, error.format_message()
             if message:  # otherwise no command was named, and typer has printed the help
-                where = f"; see '{error.ctx.command_path} --help'" if error.ctx is not None else ""
-                line = f"error: {printable(message.rstrip('.'))}{where}"
+                line = f"error: {printable(message.rstrip('.') + _advice(error, arguments))}"
                 typer.secho(line, fg="red", err=True)
     sys.exit(code or 0)

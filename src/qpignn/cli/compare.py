@@ -11,21 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from qpignn.cli import options
 from qpignn.cli.compare_tables import print_against, print_ranks, print_rows, ranked, tell_exploded
-from qpignn.cli.options import EDGES_HELP, check_method, check_tables, takes_tables
-from qpignn.cli.output import (
-    Json,
-    Settings,
-    check_output,
-    names,
-    parse_number,
-    print_json,
-    say,
-    settings_of,
-)
+from qpignn.cli.output import check_output, print_json, say
 from qpignn.data.column_roles import ColumnRoles
 from qpignn.errors import SettingError, check_choice, quoted
-from qpignn.names import DATASET_GROUP, DATASETS, ENGINES, PROTOCOLS, SPLITS, VIEWS
+from qpignn.names import DATASET_GROUP, DATASETS, ENGINES, SPLITS, VIEWS
 from qpignn.protocols import GENERAL, protocol_names
 from qpignn.runtime.entry_points import installed
 from qpignn.runtime.progress import progress_bar
@@ -36,53 +27,33 @@ if TYPE_CHECKING:
 
 KNOWN = {"protocol": protocol_names(), "view": VIEWS, "split": SPLITS, "engine": ENGINES}
 """The words that options know."""
-DATASETS_HELP = "Names or folders of saved graphs, by commas, or all."
-METHODS_HELP = "Names, by commas, or all; mine.py:Class for a method of your own."
-PROTOCOL_HELP = f"How cells load, split and fit: {' or '.join(PROTOCOLS)}."
-ENGINE_HELP = "processes, or ray (RAY_ADDRESS names a cluster)."
 
 
-@takes_tables(without=("split",))
 def compare(
-    datasets: Annotated[str, typer.Option(help=DATASETS_HELP)] = "",
-    nodes: Annotated[Path | None, typer.Option(help="Your own node table, as in 'fit'.")] = None,
-    edges: Annotated[Path | None, typer.Option(help=EDGES_HELP)] = None,
+    datasets: str = "",
+    nodes: Path | None = None,
+    edges: Path | None = None,
     *,
     roles: ColumnRoles,
-    methods: Annotated[str, typer.Option(help=METHODS_HELP)] = "qpignn",
-    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 5,
-    protocol: Annotated[str, typer.Option(help=PROTOCOL_HELP)] = GENERAL,
-    view: Annotated[
-        str | None, typer.Option(help="transductive (default), inductive, isolated.")
-    ] = None,
-    split: Annotated[str | None, typer.Option(help="random (default), degree, community.")] = None,
-    confidence: Annotated[str, typer.Option(help="Wanted coverages, by commas.")] = "0.9",
-    lambda_width: Annotated[
-        str | None, typer.Option(help="Width penalty: auto, tuned or a number.")
-    ] = None,
-    label_fraction: Annotated[
-        float | None, typer.Option(help="Share of the labelled nodes that methods are given.")
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Training epochs, at most.")] = None,
-    more: Settings = None,
-    jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 1,
-    engine: Annotated[str, typer.Option(help=ENGINE_HELP)] = "processes",
-    results: Annotated[
-        Path | None,
-        typer.Option(help="Results file (SQLite); finished cells in it are not run again."),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Table to write (.md, .tex, .csv or .json).", metavar="FILE")
-    ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Run all cells again.")] = False,
-    rank: Annotated[
-        bool, typer.Option("--rank", help="Rank the methods by width and by Winkler score.")
-    ] = False,
-    against: Annotated[
-        Path | None, typer.Option(help="CSV (model, dataset, metric, value) to compare with.")
-    ] = None,
-    against_model: Annotated[str, typer.Option(help="Which of its models.")] = "",
-    as_json: Json = False,
+    methods: str = "qpignn",
+    seeds: int = 5,
+    protocol: options.Protocol = GENERAL,
+    view: str | None = None,
+    split: str | None = None,
+    confidence: str = "0.9",
+    lambda_width: options.LambdaWidth = None,
+    label_fraction: float | None = None,
+    epochs: int | None = None,
+    more: options.Settings = None,
+    jobs: options.Jobs = 1,
+    engine: options.Engine = "processes",
+    results: options.Results = None,
+    out: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    fresh: bool = False,
+    rank: bool = False,
+    against: Path | None = None,
+    against_model: str = "",
+    as_json: options.Json = False,
 ) -> None:
     """Run methods on data sets over seeds: 20 % of the nodes are test, the method gets the rest.
 
@@ -95,13 +66,31 @@ def compare(
     coverage attained, where the noise is known; --json gives one row per data set, method and seed.
 
     Example: qpignn compare --datasets basic,er --methods qpignn --seeds 3 --jobs 2
+
+    Args:
+        datasets: Names or folders of saved graphs, by commas, or all.
+        nodes: Your own node table, as in 'fit'.
+        edges: Edge table.
+        roles: Roles of the columns and format of the files, one option each.
+        methods: Names, by commas, or all; mine.py:Class for a method of your own.
+        seeds: How many seeds.
+        view: transductive (default), inductive, isolated.
+        split: random (default), degree, community.
+        confidence: Wanted coverages, by commas.
+        label_fraction: Share of the labelled nodes that methods are given.
+        epochs: Training epochs, at most.
+        out: Table to write (.md, .tex, .csv or .json).
+        fresh: Run all cells again.
+        rank: Rank the methods by width and by Winkler score.
+        against: CSV (model, dataset, metric, value) to compare with.
+        against_model: Which of its models.
     """
     from qpignn.intervals import check_level
 
-    levels = [check_level(parse_number(word), "--confidence") for word in names(confidence)]
+    levels = [check_level(one, "--confidence") for one in options.numbers(confidence)]
     _check_sources(datasets, nodes, edges, roles)
-    for name in [] if methods == "all" else names(methods):
-        check_method(name)
+    for name in [] if methods == "all" else options.names(methods):
+        options.check_method(name)
     choices: dict[str, Any] = {"protocol": protocol, "view": view, "split": split}
     given = {name: word for name, word in {**choices, "engine": engine}.items() if word is not None}
     for option, word in given.items():
@@ -113,13 +102,13 @@ def compare(
     from qpignn.methods.catalog import ALL
     from qpignn.paper.reference_figures import check_single_method, read_figures
 
-    settings = settings_of(more, epochs=epochs, lambda_width=lambda_width)
+    settings = options.settings_of(more, epochs=epochs, lambda_width=lambda_width)
     if against is not None:  # mistakes should not wait for the training
         read_figures(against, against_model)
     with _own_graph(nodes, edges, roles) as own:
         cells = grid(
             _datasets(datasets) if own is None else [own],
-            list(ALL) if methods == "all" else names(methods),
+            list(ALL) if methods == "all" else options.names(methods),
             seeds,
             **choices,
             confidence_levels=levels,
@@ -153,9 +142,9 @@ def _check_sources(
     if (nodes is None) == (not datasets):
         raise SettingError("expected either --datasets NAMES or --nodes FILE, got both or none")
     if nodes is not None:
-        check_tables(nodes, edges, roles)
+        options.check_tables(nodes, edges, roles)
         return
-    for name in [] if datasets == "all" else names(datasets):
+    for name in [] if datasets == "all" else options.names(datasets):
         if not Path(name).is_dir():
             check_choice("data set", name, [*DATASETS, *installed(DATASET_GROUP)])
     given = [*["edges"] * (edges is not None), *roles.given()]
@@ -204,27 +193,24 @@ def run_shown(
     from qpignn.experiments.run import run_cells
     from qpignn.experiments.store import Store
 
+    def label(cell: Cell) -> str:
+        return f"{cell.name} {cell.method} seed {cell.seed}"
+
+    def done(cell: Cell, error: str | None) -> None:
+        show(next(finished), label(cell))
+
     store = Store(results_file(results))
     torch.set_num_threads(1)  # as in the other processes, so that seconds compare
+    finished = count(1 + (0 if fresh else len(store.get(cells))))
     try:
         with progress_bar("cells", len(cells)) as show:
-            finished = count(1 + (0 if fresh else len(store.get(cells))))
-            outcome = run_cells(
-                cells,
-                store,
-                engine=engine,
-                jobs=jobs,
-                fresh=fresh,
-                on_done=lambda cell, error: show(
-                    next(finished), f"{cell.name} {cell.method} seed {cell.seed}"
-                ),
-            )
+            outcome = run_cells(cells, store, engine=engine, jobs=jobs, fresh=fresh, on_done=done)
     except KeyboardInterrupt:
         kept = f"{len(store.get(cells))} of {len(cells)} rows"
         raise KeyboardInterrupt(f"{kept} are in {store.path}; call again to go on") from None
     say(f"{len(outcome.rows)} rows, {outcome.reused} of them found in {store.path}")
     for cell, error in outcome.failures:
-        say(f"failed: {cell.name} {cell.method} seed {cell.seed}: {error}")
+        say(f"failed: {label(cell)}: {error}")
     return outcome
 
 
@@ -232,7 +218,7 @@ def _datasets(wanted: str) -> list[str]:
     from qpignn.data.catalog import BENCHMARK, missing_message
 
     if wanted != "all":
-        return names(wanted)
+        return options.names(wanted)
     missing = {name: missing_message(entry) for name, entry in BENCHMARK.items()}
     for name, reason in missing.items():
         if reason is not None:
@@ -270,10 +256,13 @@ def _check_table(path: Path) -> None:
 
 
 def _write_table(rows: list[dict[str, Any]], protocol: str, path: Path) -> None:
+    from qpignn.io.csv_output import to_csv
     from qpignn.io.files import write_atomically
-    from qpignn.reports.comparison import WRITERS, comparison_csv, comparison_table
+    from qpignn.reports.comparison import comparison_table
+    from qpignn.reports.render import ENDINGS
+    from qpignn.reports.tables import over_seeds
 
-    write = WRITERS.get(path.suffix.lower())  # none for .csv, which takes the rows themselves
-    text = write(comparison_table(rows, protocol)) if write else comparison_csv(rows)
-    write_atomically(path, text.encode())
+    write = ENDINGS.get(path.suffix.lower())
+    text = write(comparison_table(rows, protocol)).encode() if write else to_csv(over_seeds(rows))
+    write_atomically(path, text)
     say(f"wrote {path}")

@@ -22,7 +22,7 @@ def print_rows(rows: list[dict[str, Any]], protocol: str) -> None:
         rows: results.
         protocol: name of the protocol they were made under.
     """
-    from qpignn.reports.tables import over_seeds
+    from qpignn.reports.tables import over_seeds, seed_count
 
     table = over_seeds(rows)
     for name in ("picp", "mpiw", "winkler"):
@@ -30,7 +30,7 @@ def print_rows(rows: list[dict[str, Any]], protocol: str) -> None:
         table[name] = [
             f"{mean:.3f}" + (f" ± {std:.3f}" if seeds > 1 else "") for mean, std, seeds in figures
         ]
-    title = f"protocol {protocol}, mean ± deviation over {_seeds(table)} seeds"
+    title = f"protocol {protocol}, mean ± deviation over {seed_count(table['seeds'])} seeds"
     _print_lines(
         title,
         table.assign(limit=_or_blank(table["limit"], ".2f")),
@@ -74,11 +74,11 @@ def print_ranks(rows: list[dict[str, Any]]) -> None:
     Args:
         rows: results.
     """
-    from qpignn.reports.tables import first_places, ranking
+    from qpignn.reports.tables import first_places, ranking, seed_count
 
     ranks = ranking(rows)
     _print_lines(
-        f"places, means over {_seeds(ranks)} seeds",
+        f"places, means over {seed_count(ranks['seeds'])} seeds",
         ranks.assign(by_width=_or_blank(ranks["by_width"], ".0f")),
         *PLACE,
         *(("PICP", "{picp_mean:.3f}"), ("MPIW", "{mpiw_mean:.3f}"), ("place", "{by_width}")),
@@ -93,12 +93,6 @@ def print_ranks(rows: list[dict[str, Any]]) -> None:
         *(("covers", "{covers} of {data_sets}"), ("Winkler / best", "{winkler_over_best:.3f}")),
         ("seconds", "{seconds:.1f}"),
     )
-
-
-def _seeds(table: pd.DataFrame) -> str:
-    """Over how many seeds each line averages."""
-    low, high = int(table["seeds"].min()), int(table["seeds"].max())
-    return str(low) if low == high else f"{low} to {high}"
 
 
 def print_against(rows: list[dict[str, Any]], path: Path, model: str, *, quiet: bool) -> None:

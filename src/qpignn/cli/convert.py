@@ -7,23 +7,20 @@ from typing import Annotated
 
 import typer
 
-from qpignn.cli.options import EDGES_HELP, check_tables, takes_tables
-from qpignn.cli.output import Json, check_output, print_json
+from qpignn.cli import options
+from qpignn.cli.output import check_output, print_json
 from qpignn.data.column_roles import ColumnRoles
 from qpignn.errors import SettingError, check_integer
 
 
-@takes_tables()
 def convert(
-    nodes: Annotated[Path, typer.Option(help="Node table (.csv, .tsv, .parquet).")],
-    out: Annotated[Path, typer.Option(help="Folder for the graph.", metavar="DIR")],
-    edges: Annotated[Path | None, typer.Option(help=EDGES_HELP)] = None,
+    nodes: Path,
+    out: Annotated[Path, typer.Option(metavar="DIR")],
+    edges: Path | None = None,
     *,
     roles: ColumnRoles,
-    memory: Annotated[
-        int, typer.Option(help="Memory to use, in MiB, in addition to the ids and one column.")
-    ] = 1024,
-    as_json: Json = False,
+    memory: int = 1024,
+    as_json: options.Json = False,
 ) -> None:
     """Convert tables larger than memory into a graph that 'fit --graph' reads from disk.
 
@@ -32,6 +29,13 @@ def convert(
 
     Example: qpignn convert --nodes nodes.parquet --edges edges.parquet --target flow --out graph
 
+    Args:
+        nodes: Node table (.csv, .tsv, .parquet).
+        out: Folder for the graph.
+        edges: Edge table.
+        roles: Roles of the columns and format of the files, one option each.
+        memory: Memory to use, in MiB, in addition to the ids and one column.
+
     Raises:
         SettingError: if a sheet of an Excel file is named.
     """
@@ -39,7 +43,7 @@ def convert(
     check_integer("--memory", memory)
     if roles.node_sheet or roles.edge_sheet:
         raise SettingError("--node-sheet and --edge-sheet go with Excel files, which fit reads")
-    check_tables(nodes, edges, roles)
+    options.check_tables(nodes, edges, roles)
     from qpignn.data.convert import convert_graph
 
     wanted = {k: v for k, v in vars(roles).items() if k not in ("node_sheet", "edge_sheet")}

@@ -7,8 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
+from qpignn.cli import options
 from qpignn.cli.compare import run_shown
-from qpignn.cli.output import Json, check_output, names, print_json
+from qpignn.cli.output import check_output, print_json
 from qpignn.errors import SettingError, import_optional
 from qpignn.paper.entries.lambda_curve import PLAIN
 
@@ -16,20 +17,25 @@ LAMBDAS = (0.005, 0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 
 
 
 def curve(
-    out: Annotated[Path, typer.Option(help="Picture to write (.png or .svg).", metavar="FILE")],
-    datasets: Annotated[str, typer.Option(help="Names, separated by commas.")] = "er,education",
-    seeds: Annotated[int, typer.Option(help="How many seeds.")] = 5,
-    confidence: Annotated[float, typer.Option(help="Wanted coverage.")] = 0.9,
-    epochs: Annotated[int | None, typer.Option(help="Training epochs, at most.")] = None,
-    jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 1,
-    results: Annotated[
-        Path | None, typer.Option(help="Results file (SQLite); finished cells are not run again.")
-    ] = None,
-    as_json: Json = False,
+    out: Annotated[Path, typer.Option(metavar="FILE")],
+    datasets: str = "er,education",
+    seeds: int = 5,
+    confidence: float = 0.9,
+    epochs: int | None = None,
+    jobs: options.Jobs = 1,
+    results: options.Results = None,
+    as_json: options.Json = False,
 ) -> None:
     """Draw coverage and width against λ, for both forms of the loss and the default.
 
     Example: qpignn curve --out lambda.png --jobs 2
+
+    Args:
+        out: Picture to write (.png or .svg).
+        datasets: Names, separated by commas.
+        seeds: How many seeds.
+        confidence: Wanted coverage.
+        epochs: Training epochs, at most.
 
     Raises:
         SettingError: if --out is neither a .png nor an .svg file.
@@ -43,10 +49,9 @@ def curve(
     from qpignn.reports.figures import save_figure
 
     def cells(**settings: Any) -> list[Cell]:
-        levels = [confidence]
-        if epochs is not None:
-            settings["epochs"] = epochs
-        return grid(names(datasets), ["qpignn"], seeds, confidence_levels=levels, settings=settings)
+        own = settings if epochs is None else {**settings, "epochs": epochs}
+        wanted = options.names(datasets)
+        return grid(wanted, ["qpignn"], seeds, confidence_levels=[confidence], settings=own)
 
     kinds = [("self-calibrating", cell) for cell in cells()]
     for form, violation in VIOLATIONS.items():

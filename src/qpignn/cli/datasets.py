@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from qpignn.cli.output import Json, print_json, print_table, say
+from qpignn.cli import options
+from qpignn.cli.output import print_json, print_table, say
 from qpignn.names import PROTOCOLS
 from qpignn.protocols import GENERAL, find_protocol
 
@@ -16,18 +17,16 @@ if TYPE_CHECKING:
 OTHERS = [name for name in PROTOCOLS if name != GENERAL]
 
 
-def datasets(
-    as_json: Json = False,
-    check: Annotated[
-        bool, typer.Option("--check", help="Load each set that is here and verify its counts.")
-    ] = False,
-) -> None:
+def datasets(as_json: options.Json = False, check: bool = False) -> None:
     """List the 19 data sets of the paper: size, and whether their files are here.
 
     Edges are undirected edges without self-loops; columns with the name of another protocol count
     edges as it stores them.
 
     Example: qpignn datasets --json
+
+    Args:
+        check: Load each set that is here and verify its counts.
     """
     from qpignn.data.catalog import BENCHMARK, EXTRA
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from qpignn.cli.output import Json, check_output, print_json, print_metrics, print_table, say
+from qpignn.cli import options
+from qpignn.cli.output import check_output, print_json, print_metrics, print_table, say
 from qpignn.errors import SettingError
 from qpignn.io.csv_output import to_csv
 from qpignn.io.files import write_atomically
@@ -19,17 +20,19 @@ if TYPE_CHECKING:
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Folder for the results.", metavar="DIR")] = Path(
-        "demo-output"
-    ),
-    seed: Annotated[int, typer.Option(help="Seed of the split and the initial weights.")] = 0,
-    as_json: Json = False,
+    out: Annotated[Path, typer.Option(metavar="DIR")] = Path("demo-output"),
+    seed: int = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Go from two tables to intervals and a report, on synthetic data that needs no download.
 
     The tables are written too, so that you can try other commands on them.
 
     Example: qpignn demo --out demo-output
+
+    Args:
+        out: Folder for the results.
+        seed: Seed of the split and the initial weights.
     """
     from qpignn.data.example import example_tables
     from qpignn.data.frames import from_frames

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from qpignn.cli.options import SavedMethod
-from qpignn.cli.output import Json, print_json, print_metrics, say
-from qpignn.cli.report import Folder, Level, WithoutGraph, print_findings
+from qpignn.cli import options
+from qpignn.cli.output import print_findings, print_json, print_metrics, say
 from qpignn.errors import ModelFileError, SettingError, SplitError
 
 if TYPE_CHECKING:
@@ -18,18 +15,15 @@ if TYPE_CHECKING:
 
     from qpignn.methods.bundle import Fit
 
-NODES_HELP = "Node table with targets that became known after the fit; default: the held-out nodes."
-EDGES_HELP = "Its edge table, for another graph; without it the nodes are those of the fit."
-
 
 def evaluate(
-    folder: Folder,
-    nodes: Annotated[Path | None, typer.Option(help=NODES_HELP)] = None,
-    edges: Annotated[Path | None, typer.Option(help=EDGES_HELP)] = None,
-    confidence: Level = None,
-    method: SavedMethod = None,
-    without_graph: WithoutGraph = False,
-    as_json: Json = False,
+    folder: options.Folder,
+    nodes: Path | None = None,
+    edges: Path | None = None,
+    confidence: options.Level = None,
+    method: options.SavedMethod = None,
+    without_graph: bool = False,
+    as_json: options.Json = False,
 ) -> None:
     """Evaluate a fitted model on the labelled nodes held out from its fit, or on new labels.
 
@@ -39,6 +33,11 @@ def evaluate(
     edges, and compares the two: does the graph help?
 
     Example: qpignn evaluate model --json
+
+    Args:
+        nodes: Node table with targets that became known after the fit; default: the held-out nodes.
+        edges: Its edge table, for another graph; without it the nodes are those of the fit.
+        without_graph: Compare with a fit of the same method without edges.
 
     Raises:
         SettingError: if --edges is given without --nodes.

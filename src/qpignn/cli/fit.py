@@ -10,18 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qpignn.cli.options import EDGES_HELP, NODES_HELP, check_method, check_tables, takes_tables
-from qpignn.cli.output import (
-    Json,
-    Settings,
-    check_output,
-    is_main_process,
-    names,
-    parse_number,
-    print_json,
-    say,
-    settings_of,
-)
+from qpignn.cli import options
+from qpignn.cli.output import check_output, is_main_process, print_json, say
 from qpignn.data.column_roles import ColumnRoles
 from qpignn.errors import SettingError, WriteError, check_choice, quoted
 from qpignn.names import DATASETS
@@ -33,42 +23,30 @@ if TYPE_CHECKING:
     from qpignn.methods.base import IntervalMethod
     from qpignn.methods.bundle import Origin
 
-GRAPH_HELP = "A graph written by 'qpignn convert', in place of tables; it is not copied."
-FRACTION_HELP = "Share of labelled nodes held out for testing; default 0.2, 0 for none."
-RESUME_HELP = "Continue the killed or interrupted fit of the same command in --out."
 CHECKPOINT = "checkpoint"  # folder in --out while a fit is unfinished
 
 
-@takes_tables()
 def fit(
-    out: Annotated[Path, typer.Option(help="Folder for the fitted model.", metavar="DIR")],
-    dataset: Annotated[str | None, typer.Option(help="Name of a data set.")] = None,
-    nodes: Annotated[Path | None, typer.Option(help=NODES_HELP)] = None,
-    edges: Annotated[Path | None, typer.Option(help=EDGES_HELP)] = None,
-    graph: Annotated[Path | None, typer.Option(help=GRAPH_HELP, metavar="DIR")] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR")],
+    dataset: str | None = None,
+    nodes: Path | None = None,
+    edges: Path | None = None,
+    graph: Annotated[Path | None, typer.Option(metavar="DIR")] = None,
     *,
     roles: ColumnRoles,
-    confidence: Annotated[
-        str, typer.Option(help="Wanted coverage; several separated by commas.")
-    ] = "0.9",
-    method: Annotated[str, typer.Option(help="Name of the method, or mine.py:Class.")] = "qpignn",
-    side: Annotated[
-        str | None, typer.Option(help="both, lower or upper: which bounds to predict.")
-    ] = None,
-    y_min: Annotated[float | None, typer.Option(help="Lower limit of the target.")] = None,
-    y_max: Annotated[float | None, typer.Option(help="Upper limit of the target.")] = None,
-    test_fraction: Annotated[float | None, typer.Option(help=FRACTION_HELP)] = None,
-    lambda_width: Annotated[
-        str | None, typer.Option(help="Width penalty: auto, tuned or a number.")
-    ] = None,
-    epochs: Annotated[int | None, typer.Option(help="Largest number of training epochs.")] = None,
-    more: Settings = None,
-    seed: Annotated[int, typer.Option(help="Seed of the split and the initial weights.")] = 0,
-    resume: Annotated[bool, typer.Option("--resume", help=RESUME_HELP)] = False,
-    checkpoint_every: Annotated[
-        float, typer.Option(help="Seconds between checkpoints.", min=0)
-    ] = 10.0,
-    as_json: Json = False,
+    confidence: str = "0.9",
+    method: str = "qpignn",
+    side: str | None = None,
+    y_min: float | None = None,
+    y_max: float | None = None,
+    test_fraction: float | None = None,
+    lambda_width: options.LambdaWidth = None,
+    epochs: int | None = None,
+    more: options.Settings = None,
+    seed: int = 0,
+    resume: bool = False,
+    checkpoint_every: Annotated[float, typer.Option(min=0)] = 10.0,
+    as_json: options.Json = False,
 ) -> None:
     """Fit a method on a data set or on your own files, and save it in a folder.
 
@@ -85,6 +63,24 @@ def fit(
 
     Example: qpignn fit --nodes nodes.csv --edges edges.csv --target flow --out model
 
+    Args:
+        out: Folder for the fitted model.
+        dataset: Name of a data set.
+        nodes: Node table (.csv, .tsv, .parquet, .xlsx), or a .graphml file with nodes and edges.
+        edges: Edge table.
+        graph: A graph written by 'qpignn convert', in place of tables; it is not copied.
+        roles: Roles of the columns and format of the files, one option each.
+        confidence: Wanted coverage; several separated by commas.
+        method: Name of the method, or mine.py:Class.
+        side: both, lower or upper: which bounds to predict.
+        y_min: Lower limit of the target.
+        y_max: Upper limit of the target.
+        test_fraction: Share of labelled nodes held out for testing; default 0.2, 0 for none.
+        epochs: Largest number of training epochs.
+        seed: Seed of the split and the initial weights.
+        resume: Continue the killed or interrupted fit of the same command in --out.
+        checkpoint_every: Seconds between checkpoints.
+
     Raises:
         SettingError: if options exclude each other, or no labelled node is left to learn from.
         KeyboardInterrupt: after an interrupted fit has been saved.
@@ -92,9 +88,9 @@ def fit(
     from qpignn.intervals import check_levels
 
     check_output(out, folder=True)
-    levels = check_levels([parse_number(text) for text in names(confidence)], "--confidence")
-    check_method(method)
-    settings = settings_of(
+    levels = check_levels(options.numbers(confidence), "--confidence")
+    options.check_method(method)
+    settings = options.settings_of(
         more, epochs=epochs, lambda_width=lambda_width, side=side, y_min=y_min, y_max=y_max
     )
     _check_source(dataset, nodes, edges, graph, roles)
@@ -175,7 +171,7 @@ def _check_source(
             "expected either --dataset NAME or --nodes FILE or --graph DIR, got several or none"
         )
     if nodes is not None:
-        check_tables(nodes, edges, roles)
+        options.check_tables(nodes, edges, roles)
         return
     given = [*["edges"] * (edges is not None), *roles.given()]
     if given:

@@ -1,32 +1,24 @@
-"""Output of commands: results on stdout, everything else on stderr; parsing of option values."""
+"""Output of commands: results on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
 import inspect
 import json
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from qpignn.errors import SettingError
 from qpignn.io.files import json_safe
 
-DEEPEST = 20  # levels of lists and objects in a setting
-OWN_OPTIONS = {
-    "confidence_level": "--confidence",
-    "seed": "--seed or --seeds",
-    "epochs": "--epochs",
-    "lambda_width": "--lambda-width",
-}
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="A setting of the method, as name=value; may be repeated."),
-]
+if TYPE_CHECKING:
+    from qpignn.diagnostics.findings import Finding
 
 
 def is_main_process() -> bool:
@@ -62,91 +54,11 @@ def paragraphs(docstring: str) -> str:
     """Return a docstring with one line per paragraph, which the terminal wraps.
 
     Args:
-        docstring: the docstring of a command. What follows "Raises:" is left out.
+        docstring: the docstring of a command. What follows "Args:" or "Raises:" is left out.
     """
-    docstring = docstring.partition("Raises:")[0]
-    parts = inspect.cleandoc(docstring).split("\n\n")
+    text = re.split(r"^(?:Args|Raises):$", inspect.cleandoc(docstring), flags=re.MULTILINE)[0]
+    parts = text.strip().split("\n\n")
     return "\n\n".join(" ".join(part.split()) for part in parts)
-
-
-def names(text: str) -> list[str]:
-    """Return the names in a list separated by commas.
-
-    Args:
-        text: the list.
-    """
-    return [name.strip() for name in text.split(",") if name.strip()]
-
-
-def parse_number(text: str) -> float | str:
-    """Return a number if the text is one, else the text.
-
-    Args:
-        text: the value of an option.
-    """
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
-def settings_of(
-    assignments: Sequence[str] | None, *, lambda_width: str | None = None, **options: Any
-) -> dict[str, Any]:
-    """Return the settings of a method from the options of a command.
-
-    Args:
-        assignments: values of ``--set``, each ``name=value``; a value that is JSON is parsed.
-        lambda_width: value of ``--lambda-width``: a number, or the name of a rule.
-        options: settings with an option of their own; those that are None are left out.
-
-    Raises:
-        SettingError: if an assignment is malformed, repeated, or of a setting with its own option.
-    """
-    settings = {name: value for name, value in options.items() if value is not None}
-    if lambda_width is not None:
-        settings["lambda_width"] = parse_number(lambda_width)
-    for assignment in assignments or ():
-        name, equals, value = assignment.partition("=")
-        if name in OWN_OPTIONS:
-            raise SettingError(f"--set: {name} has its own option, {OWN_OPTIONS[name]}")
-        if name in settings:
-            raise SettingError(f"--set: {name} is given twice")
-        if not equals or not name:
-            raise SettingError(
-                f"--set: expected name=value, such as side=lower, got {assignment!r}"
-            )
-        settings[name] = _value(name, value)
-    return settings
-
-
-def _value(name: str, text: str) -> Any:
-    """Return a setting's value: JSON where the text is JSON, else the text itself."""
-    try:
-        value = json.loads(text)
-        deep = _depth(value) > DEEPEST
-    except json.JSONDecodeError:
-        return text
-    except RecursionError:
-        deep = True
-    except ValueError as error:  # an integer of more digits than Python converts
-        raise SettingError(f"--set: {name}: {error}") from error
-    if deep:
-        raise SettingError(
-            f"--set: expected a value of {name} nested at most {DEEPEST} levels deep, got more"
-        )
-    return value
-
-
-def _depth(value: Any) -> int:
-    """Return how many lists and objects are nested in a value."""
-    depth, level = 0, [value]
-    while level := [one for one in level if isinstance(one, list | dict)]:
-        depth += 1
-        level = [
-            inner for one in level for inner in (one.values() if isinstance(one, dict) else one)
-        ]
-    return depth
 
 
 def print_json(document: Any) -> None:
@@ -184,6 +96,21 @@ def print_table(title: str, headings: Sequence[str], rows: Sequence[Sequence[str
     typer.echo(captured.get(), nl=False)
 
 
+def print_findings(findings: list[Finding], *, err: bool = False) -> None:
+    """Print findings, one per line.
+
+    Args:
+        findings: what to print.
+        err: whether to print on stderr instead of stdout.
+    """
+    for finding in findings:
+        typer.secho(
+            f"{finding.severity}: {printable(finding.text)}",
+            fg={"warning": "yellow", "good": "green"}.get(finding.severity),
+            err=err,
+        )
+
+
 def check_output(path: Path, *, folder: bool) -> None:
     """Check that results can be written, before any work is done for them.
 
@@ -204,8 +131,6 @@ def check_output(path: Path, *, folder: bool) -> None:
     if not os.access(existing, os.W_OK):
         raise SettingError(f"{path}: cannot be written: {existing} is read-only")
 
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 
 METRICS = {
     "picp": "coverage (PICP)",

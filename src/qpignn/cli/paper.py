@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qpignn.cli.compare import ENGINE_HELP, PROTOCOL_HELP, results_file, run_shown
+from qpignn.cli import options
+from qpignn.cli.compare import results_file, run_shown
 from qpignn.cli.output import check_output, print_json, print_table, say
 from qpignn.errors import SettingError, check_choice, import_optional
 
@@ -16,28 +17,10 @@ if TYPE_CHECKING:
     from qpignn.paper.plan import Plan
 
 app = typer.Typer(name="paper", help="Every table and figure of the paper.", no_args_is_help=True)
-Name = Annotated[
-    str,
-    typer.Argument(
-        help="See `qpignn paper list`; or a Python file with a SPEC; run also takes all."
-    ),
-]
-Protocol = Annotated[str, typer.Option(help=PROTOCOL_HELP)]
-Seeds = Annotated[int | None, typer.Option(help="How many seeds; default the table's own.")]
-Quick = Annotated[
-    bool, typer.Option("--quick", help="Two data sets, one seed, two epochs: does it work at all?")
-]
-Results = Annotated[
-    Path | None, typer.Option(help="Results file (SQLite); finished cells are kept there.")
-]
 
 
 @app.command("list")
-def list_specs(
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON document on stdout.")
-    ] = False,
-) -> None:
+def list_specs(as_json: options.Json = False) -> None:
     """Name all tables and figures, where the paper has them, and how many cells each needs."""
     from qpignn.paper import specs
 
@@ -60,16 +43,14 @@ def list_specs(
 
 @app.command()
 def run(
-    name: Name,
-    protocol: Protocol = "corrected",
-    seeds: Seeds = None,
-    jobs: Annotated[int, typer.Option(help="Processes, of one thread each.")] = 1,
-    engine: Annotated[str, typer.Option(help=ENGINE_HELP)] = "processes",
-    quick: Quick = False,
-    results: Results = None,
-    out: Annotated[
-        Path, typer.Option(help="Folder for tables and pictures.", metavar="DIR")
-    ] = Path("paper-output"),
+    name: Annotated[str, typer.Argument()],
+    protocol: options.Protocol = "corrected",
+    seeds: int | None = None,
+    jobs: options.Jobs = 1,
+    engine: options.Engine = "processes",
+    quick: bool = False,
+    results: options.Results = None,
+    out: Annotated[Path, typer.Option(metavar="DIR")] = Path("paper-output"),
 ) -> None:
     """Run what a table or figure still lacks, then write it as Markdown, LaTeX, JSON, PNG and SVG.
 
@@ -77,6 +58,12 @@ def run(
     share the work.
 
     Example: qpignn paper run robustness --jobs 2
+
+    Args:
+        name: See `qpignn paper list`; or a Python file with a SPEC; run also takes all.
+        seeds: How many seeds; default the table's own.
+        quick: Two data sets, one seed, two epochs: does it work at all?
+        out: Folder for tables and pictures.
     """
     check_output(out, folder=True)
     import_optional("matplotlib", "a figure of the paper")
@@ -94,19 +81,24 @@ def run(
 
 @app.command()
 def show(
-    name: Name,
-    protocol: Protocol = "corrected",
-    seeds: Seeds = None,
-    against_paper: Annotated[
-        bool, typer.Option("--against-paper", help="Ours, the paper's and the difference.")
-    ] = False,
-    form: Annotated[str, typer.Option("--format", help="md, latex or json.")] = "md",
-    quick: Quick = False,
-    results: Results = None,
+    name: Annotated[str, typer.Argument()],
+    protocol: options.Protocol = "corrected",
+    seeds: int | None = None,
+    against_paper: bool = False,
+    form: Annotated[str, typer.Option("--format")] = "md",
+    quick: bool = False,
+    results: options.Results = None,
 ) -> None:
     """Print a table from the rows that are there; nothing is run.
 
     Example: qpignn paper show main --against-paper
+
+    Args:
+        name: See `qpignn paper list`; or a Python file with a SPEC; run also takes all.
+        seeds: How many seeds; default the table's own.
+        against_paper: Ours, the paper's and the difference.
+        form: md, latex or json.
+        quick: Two data sets, one seed, two epochs: does it work at all?
 
     Raises:
         SettingError: for all, or if there are no figures to show.
@@ -155,7 +147,7 @@ def _write(plans: Sequence[Plan], rows: dict[str, dict[str, Any]], out: Path) ->
     from qpignn.paper.pictures import draw
     from qpignn.paper.tables import difference_table, frame_of, make_table
     from qpignn.reports.figures import save_figure
-    from qpignn.reports.render import FORMATS
+    from qpignn.reports.render import ENDINGS
 
     written = []
     for plan in plans:
@@ -169,9 +161,9 @@ def _write(plans: Sequence[Plan], rows: dict[str, dict[str, Any]], out: Path) ->
             tables[f"{start}.against-paper"] = difference_table(plan, frame)
         with atomic_files():
             for stem, table in tables.items():
-                for form, suffix in (("md", "md"), ("latex", "tex"), ("json", "json")):
-                    written.append(out / f"{stem}.{suffix}")
-                    write_atomically(written[-1], FORMATS[form](table).encode())
+                for ending, write in ENDINGS.items():
+                    written.append(out / f"{stem}{ending}")
+                    write_atomically(written[-1], write(table).encode())
             for suffix in ("png", "svg") if plan.spec.picture else ():
                 written.append(out / f"{start}.{suffix}")
                 save_figure(draw(plan, frame), written[-1])

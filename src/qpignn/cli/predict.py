@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qpignn.cli.options import SavedMethod
-from qpignn.cli.output import Json, check_output, print_json, say
-from qpignn.cli.report import Folder, Level, print_findings
+from qpignn.cli import options
+from qpignn.cli.output import check_output, print_findings, print_json, say
 from qpignn.errors import SettingError, quoted
 from qpignn.io.csv_output import is_formula, to_csv
 from qpignn.io.files import write_atomically
@@ -23,32 +22,21 @@ if TYPE_CHECKING:
 
 ENDINGS = (".csv", ".parquet", ".xlsx")
 FEW = 200_000  # nodes: above this, coverage by group is not computed before predicting
-SPREADSHEET_HELP = "Escape ids that a spreadsheet would take for formulas; quote all text."
 
 
 def predict(
-    folder: Folder,
-    out: Annotated[
-        Path, typer.Option(help="Table to write (.csv, .parquet or .xlsx).", metavar="FILE")
-    ],
-    nodes: Annotated[Path | None, typer.Option(help="Another node table to predict on.")] = None,
-    edges: Annotated[Path | None, typer.Option(help="Its edge table.")] = None,
-    join: Annotated[
-        bool, typer.Option("--join", help="Add the new nodes to the graph of the fit.")
-    ] = False,
-    only: Annotated[
-        str | None, typer.Option(help="unlabelled (default), new (default of --join) or all nodes.")
-    ] = None,
-    confidence: Level = None,
-    all_levels: Annotated[
-        bool, typer.Option("--all-levels", help="Bounds of every fitted level, as lower_90 …")
-    ] = False,
-    parts: Annotated[
-        bool, typer.Option("--parts", help="Add the epistemic and aleatoric parts of each width.")
-    ] = False,
-    spreadsheet: Annotated[bool, typer.Option("--spreadsheet", help=SPREADSHEET_HELP)] = False,
-    method: SavedMethod = None,
-    as_json: Json = False,
+    folder: options.Folder,
+    out: Annotated[Path, typer.Option(metavar="FILE")],
+    nodes: Path | None = None,
+    edges: Path | None = None,
+    join: bool = False,
+    only: str | None = None,
+    confidence: options.Level = None,
+    all_levels: bool = False,
+    parts: bool = False,
+    spreadsheet: bool = False,
+    method: options.SavedMethod = None,
+    as_json: options.Json = False,
 ) -> None:
     """Write id, prediction, lower and upper for the unlabelled nodes, or for all.
 
@@ -61,6 +49,16 @@ def predict(
     =1+1, for formulas: use --spreadsheet or .xlsx if you open the table in one.
 
     Example: qpignn predict model --out intervals.csv
+
+    Args:
+        out: Table to write (.csv, .parquet or .xlsx).
+        nodes: Another node table to predict on.
+        edges: Its edge table.
+        join: Add the new nodes to the graph of the fit.
+        only: unlabelled (default), new (default of --join) or all nodes.
+        all_levels: Bounds of every fitted level, as lower_90 …
+        parts: Add the epistemic and aleatoric parts of each width.
+        spreadsheet: Escape ids that a spreadsheet would take for formulas; quote all text.
 
     Raises:
         SettingError: if options exclude or need each other, or the file ending is not supported.

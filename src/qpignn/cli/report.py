@@ -8,46 +8,37 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from qpignn.cli.options import SavedMethod
-from qpignn.cli.output import Json, check_output, names, print_json, printable, say
+from qpignn.cli import options
+from qpignn.cli.output import check_output, print_findings, print_json, say
 from qpignn.errors import SettingError, quoted
 
 if TYPE_CHECKING:
-    from qpignn.diagnostics.findings import Finding
     from qpignn.methods.bundle import Fit
-
-Level = Annotated[
-    float | None, typer.Option(help="One of the fitted levels; default: the highest.")
-]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder written by 'qpignn fit'.")]
-By = Annotated[
-    str, typer.Option(help="Columns of the node table to group coverage by, separated by commas.")
-]
-
-WithoutGraph = Annotated[
-    bool,
-    typer.Option("--without-graph", help="Compare with a fit of the same method without edges."),
-]
 
 
 def report(
-    folder: Folder,
-    out: Annotated[
-        Path | None, typer.Option(help="File to write; default: DIR/report.html.", metavar="FILE")
-    ] = None,
-    by: By = "",
-    confidence: Level = None,
-    title: Annotated[str | None, typer.Option(help="Title of the page.")] = None,
-    show: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False,
-    method: SavedMethod = None,
-    without_graph: WithoutGraph = False,
-    as_json: Json = False,
+    folder: options.Folder,
+    out: Annotated[Path | None, typer.Option(metavar="FILE")] = None,
+    by: str = "",
+    confidence: options.Level = None,
+    title: str | None = None,
+    show: Annotated[bool, typer.Option("--open")] = False,
+    method: options.SavedMethod = None,
+    without_graph: bool = False,
+    as_json: options.Json = False,
 ) -> None:
     """Write one HTML page that shows how far to trust a fitted model, and all its nodes.
 
     The page is a single file and works without a network connection.
 
     Example: qpignn report model --by region --open
+
+    Args:
+        out: File to write; default: DIR/report.html.
+        by: Columns of the node table to group coverage by, separated by commas.
+        title: Title of the page.
+        show: Open it in the browser.
+        without_graph: Compare with a fit of the same method without edges.
 
     Raises:
         SettingError: if --out is no .html file, or --by names columns that cannot be used.
@@ -67,7 +58,7 @@ def report(
         fit.data,
         path,
         confidence_level=confidence,
-        by=_columns(fit, names(by)),
+        by=_columns(fit, options.names(by)),
         columns=fit.table,
         target=fit.origin.target,
         title=title,
@@ -80,21 +71,6 @@ def report(
         typer.echo(f"wrote {path}")
     if show and not webbrowser.open(path.absolute().as_uri()):
         say(f"no browser could be started; open {path} manually")
-
-
-def print_findings(findings: list[Finding], *, err: bool = False) -> None:
-    """Print findings, one per line.
-
-    Args:
-        findings: what to print.
-        err: whether to print on stderr instead of stdout.
-    """
-    for finding in findings:
-        typer.secho(
-            f"{finding.severity}: {printable(finding.text)}",
-            fg={"warning": "yellow", "good": "green"}.get(finding.severity),
-            err=err,
-        )
 
 
 def _columns(fit: Fit, wanted: list[str]) -> dict[str, Any] | list[str]:

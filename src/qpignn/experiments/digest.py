@@ -31,8 +31,7 @@ COMPUTING = (
 )
 """Packages and files whose code decides the numbers of a row."""
 NOT_COMPUTING = (
-    *("cli", "diagnostics", "reports", "plotting.py", "names.py", "protocols.py"),
-    "deprecated.py",
+    *("cli", "diagnostics", "reports", "plotting.py", "names.py", "protocols.py", "deprecated.py"),
     *("__init__.py", "__main__.py", "experiments/__init__.py", "experiments/digest.py"),
     *("experiments/engines.py", "experiments/run.py", "experiments/store.py"),
     *("paper/__init__.py", "paper/entries", "paper/loss_curve.py", "paper/pictures.py"),

@@ -7,7 +7,7 @@ import os
 import threading
 import warnings
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -82,12 +82,9 @@ def _alone(cell: Cell) -> Iterator[Done]:
 def _pool(jobs: int) -> Iterator[ProcessPoolExecutor]:
     # spawned, not forked: a fork would copy torch's thread pool in an unusable state
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin)
-    with huge_pages():  # as long as the pool is there: it starts processes when it needs them
-        try:
-            yield pool
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+    # huge pages as long as the pool is there: it starts processes when it needs them
+    with huge_pages(), ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin) as pool:
+        yield pool
 
 
 def _begin() -> None:
@@ -110,10 +107,8 @@ def _ray(cells: list[Cell], jobs: int) -> Iterator[Done]:
     ray = import_optional("ray", "the engine ray")
     started = not ray.is_initialized()
     if started:
-        own = (
-            {} if os.environ.get("RAY_ADDRESS") else {"num_cpus": jobs, "include_dashboard": False}
-        )
-        ray.init(log_to_driver=False, **own)
+        here = {"num_cpus": jobs, "include_dashboard": False}
+        ray.init(log_to_driver=False, **({} if os.environ.get("RAY_ADDRESS") else here))
     run = ray.remote(num_cpus=1, max_retries=1)(attempt)
     try:
         waiting = {run.remote(cell): cell for cell in cells}
@@ -144,7 +139,4 @@ def attempt(cell: Cell) -> Done:
         return cell, None, f"{type(error).__name__}: {error}"
 
 
-ENGINES: dict[str, Callable[[list[Cell], int], Iterator[Done]]] = {
-    "processes": _processes,
-    "ray": _ray,
-}
+ENGINES = {"processes": _processes, "ray": _ray}

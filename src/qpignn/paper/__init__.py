@@ -7,6 +7,7 @@ methods, conditions and layout, and ``qpignn paper run`` does the rest. Specs im
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -15,17 +16,18 @@ from runpy import run_path
 
 from qpignn.errors import ReadError, check_choice
 from qpignn.paper import entries
-from qpignn.paper.spec import Spec
+from qpignn.paper.spec import Spec, fact_names
 
 
 @cache
 def specs() -> dict[str, Spec]:
     """Return all specs by name, in the paper's order."""
-    collected: list[Spec] = [
-        import_module(f"{entries.__name__}.{module.name}").SPEC
-        for module in iter_modules(entries.__path__)
-    ]
-    return {spec.name: spec for spec in sorted(collected, key=lambda spec: (spec.place, spec.name))}
+    every = []
+    for module in iter_modules(entries.__path__):
+        spec = import_module(f"{entries.__name__}.{module.name}").SPEC
+        facts = module.name if module.name in fact_names() else spec.facts
+        every.append(replace(spec, name=module.name, facts=facts))
+    return {spec.name: spec for spec in sorted(every, key=lambda spec: (spec.place, spec.name))}
 
 
 def find_spec(name: str) -> Spec:
@@ -53,4 +55,4 @@ def find_spec(name: str) -> Spec:
         raise ReadError(f"{expected} an error: {error}") from error
     if not isinstance(spec, Spec):
         raise ReadError(f"{expected} {spec!r} for it")
-    return spec
+    return replace(spec, name=spec.name or Path(name).stem)

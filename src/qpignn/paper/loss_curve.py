@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from qpignn.paper.pictures import THIN, legend_below, panels
 from qpignn.plotting import INSIDE
-from qpignn.reports.plotting import WIDTH_LABEL, bare
+from qpignn.reports.plotting import THIN, WIDTH_LABEL, legend_of, panels
 
 VIOLATIONS = {"printed": "all", "published": "violated"}
 """The setting ``violation`` of each form of the loss."""
@@ -49,7 +48,6 @@ def lambda_curve(rows: list[dict[str, Any]], confidence_level: float) -> Figure:
         for panel, metric in ((coverage, "picp"), (width, "mpiw")):
             panel.axhline(own[metric].mean(), label="self-calibrating (no λ)", **line)
             panel.axvline(half, **THIN)
-            bare(panel)
         coverage.set_title(dataset)
         offset: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points"}
         place = ("data", "axes fraction")
@@ -57,5 +55,5 @@ def lambda_curve(rows: list[dict[str, Any]], confidence_level: float) -> Figure:
         width.set(xscale="log", yscale="log", xlabel="λ")
     axes[0, 0].set_ylabel("coverage of test nodes (PICP)")
     axes[1, 0].set_ylabel(WIDTH_LABEL)
-    legend_below(figure, axes[0, 0], 2)
+    legend_of(figure, axes[0, 0], 2)
     return figure

@@ -15,7 +15,7 @@ from qpignn.intervals import Intervals
 from qpignn.paper.plan import Plan
 from qpignn.paper.spec import Spec, read_facts
 from qpignn.paper.tables import TABLES, against_paper
-from qpignn.reports.plotting import COLORS, DASHES, WIDTH_LABEL, bare, new_figure, style
+from qpignn.reports.plotting import COLORS, DASHES, THIN, WIDTH_LABEL, legend_of, panels, style
 
 NEEDS = {"bands": "intervals", "trajectories": "history"}  # data that the cells must keep
 LABELS = {"picp": "coverage (PICP)", "mpiw": WIDTH_LABEL}
@@ -23,8 +23,6 @@ LABELS = {"picp": "coverage (PICP)", "mpiw": WIDTH_LABEL}
 SMALL: dict[str, Any] = {"linestyle": "", "markersize": 4, "alpha": 0.35}
 LARGE: dict[str, Any] = {"linestyle": "", "markersize": 9, "markeredgecolor": "black"}
 """Marks of single data sets, and of the mean over them."""
-THIN: dict[str, Any] = {"color": "gray", "linewidth": 0.8, "dashes": (6, 3)}
-"""Lines of nominal values."""
 
 
 def check_shown(spec: Spec) -> None:
@@ -62,32 +60,6 @@ def draw(plan: Plan, frame: pd.DataFrame) -> Figure:
     return figure
 
 
-def panels(
-    width: float, height: float, rows: int = 1, columns: int = 1, **options: Any
-) -> tuple[Figure, Any]:
-    """Return an empty figure and its axes, as :meth:`matplotlib.figure.Figure.subplots` does.
-
-    Args:
-        width, height: size in inches.
-        rows, columns: number of axes.
-        **options: further arguments of ``subplots``.
-    """
-    figure = new_figure(width, height)
-    return figure, figure.subplots(rows, columns, **options)
-
-
-def legend_below(figure: Figure, axes: Any, columns: int) -> None:
-    """Put the legend of one of the axes below the figure.
-
-    Args:
-        figure: the figure.
-        axes: the axes whose lines are named.
-        columns: number of columns of the legend.
-    """
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)
-
-
 def _bands(plan: Plan, frame: pd.DataFrame) -> Figure:
     """One row per data set, one column per model: test intervals in order of prediction."""
     datasets, variants = ([*dict.fromkeys(frame[axis])] for axis in ("dataset", "variant"))
@@ -110,7 +82,7 @@ def _bands(plan: Plan, frame: pd.DataFrame) -> Figure:
         panel.set_title(variant, fontsize="medium")
     for panel, dataset in zip(axes[:, 0], datasets, strict=True):
         panel.set_ylabel(dataset)
-    legend_below(figure, axes[0, 0], 4)
+    legend_of(figure, axes[0, 0], 4)
     return figure
 
 
@@ -133,7 +105,7 @@ def _radar(plan: Plan, frame: pd.DataFrame) -> Figure:
     coverage.set_ylim(top=1)
     circle = np.linspace(0, 2 * np.pi, 200)
     coverage.plot(circle, np.full(200, 0.9), color="gray", linewidth=0.8, label="nominal")
-    legend_below(figure, coverage, 6)
+    legend_of(figure, coverage, 6)
     return figure
 
 
@@ -148,7 +120,6 @@ def _scatter(plan: Plan, frame: pd.DataFrame) -> Figure:
     axes.set_xscale("symlog", linthresh=0.1)
     axes.set_xlim(left=-0.005)
     axes.set(xlabel=WIDTH_LABEL, ylabel="coverage (PICP)")
-    bare(axes)
     figure.legend(loc="outside right center", frameon=False)
     return figure
 
@@ -185,7 +156,6 @@ def _lambda_curve(plan: Plan, frame: pd.DataFrame) -> Figure:
         panel.fill_between(means.index, low, high, color=COLORS[0], alpha=0.2)
         panel.plot(means.index, means[metric], label="measured", **style(0))
         panel.set(xlabel="λ", ylabel=label)
-        bare(panel)
     if plan.protocol == "corrected":
         lambdas = np.linspace(0, 0.5, 50)
         axes[0].plot(lambdas, 1 - 2 * lambdas, ":", color="black", label="1 − 2λ (theory)")
@@ -196,7 +166,7 @@ def _lambda_curve(plan: Plan, frame: pd.DataFrame) -> Figure:
 
 def _best_lambda(plan: Plan, frame: pd.DataFrame) -> Figure:
     """λ of each data set, with its spread, and the paper's value."""
-    groups = frame["lambda_found"].astype(float).groupby(frame["dataset"], sort=False)
+    groups = frame["lambda_found"].groupby(frame["dataset"], sort=False)
     means, spreads = groups.mean(), groups.std().fillna(0)
     place = np.arange(len(means))
     figure, axes = panels(9, 4)
@@ -210,7 +180,6 @@ def _best_lambda(plan: Plan, frame: pd.DataFrame) -> Figure:
     ticks = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5]
     axes.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
     axes.minorticks_off()
-    bare(axes)
     figure.legend(loc="outside right center", frameon=False)
     return figure
 
@@ -232,7 +201,6 @@ def _coverage_error(plan: Plan, frame: pd.DataFrame) -> Figure:
     chance = np.sqrt(2 / np.pi * level * (1 - level) / (0.2 * nodes))
     axes.plot(nodes, chance, ":", color="black", label="sampling error of the test nodes")
     axes.set(xscale="log", yscale="log", xlabel="nodes", ylabel="mean |PICP − nominal|")
-    bare(axes)
     figure.legend(loc="outside right center", frameon=False)
     return figure
 

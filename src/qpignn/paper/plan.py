@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from inspect import signature
-from typing import Any
+from typing import NamedTuple
 
 from qpignn.data.catalog import find_dataset, missing_message
 from qpignn.data.perturb import PERTURBATIONS
@@ -16,7 +15,7 @@ from qpignn.errors import SettingError, check_choice, check_integer, quoted
 from qpignn.experiments.cell import KEPT, Cell
 from qpignn.methods.catalog import make_method, setting_names
 from qpignn.names import PROTOCOLS
-from qpignn.paper.spec import SEED, Condition, Spec, Variant
+from qpignn.paper.spec import SEED, Spec
 from qpignn.protocols import find_protocol
 
 AXES = ("dataset", "variant", "condition")
@@ -31,8 +30,7 @@ QUICK = {"epochs": 2, "trials": 2, "correction_epochs": 2, "passes": 3}
 QUICK_SETS, QUICK_CONDITIONS = 2, 3
 
 
-@dataclass(frozen=True)
-class Planned:
+class Planned(NamedTuple):
     """A cell, and where in the table it belongs.
 
     Attributes:
@@ -48,20 +46,17 @@ class Planned:
     cell: Cell
 
 
-@dataclass(frozen=True)
-class Plan:
+class Plan(NamedTuple):
     """What a spec needs under a protocol.
 
     Attributes:
         spec, protocol: of what.
-        datasets: those that are run.
-        missing: why the others are not here, in words.
+        missing: which data sets are not here and why, in words.
         cells: what to run.
     """
 
     spec: Spec
     protocol: str
-    datasets: tuple[str, ...]
     missing: tuple[str, ...]
     cells: tuple[Planned, ...]
 
@@ -97,7 +92,12 @@ def make_plan(
     for dataset, condition, variant in itertools.product(here, conditions, spec.variants):
         if getattr(variant, protocol) is None:
             continue
-        settings, fields = _settings(variant, condition, protocol, dataset)
+        fields = {"view": find_protocol(protocol).views[0], **condition.cell}
+        settings = {  # a data set's own value where a setting has one for each
+            name: value[dataset] if isinstance(value, Mapping) else value
+            for name, value in getattr(variant, protocol).items()
+        }
+        settings |= fields.pop("settings", {})
         if quick:
             names = setting_names(variant.method, protocol)
             settings |= {name: value for name, value in QUICK.items() if name in names}
@@ -110,19 +110,7 @@ def make_plan(
             cell = Cell(dataset, variant.method, seed, options=own, **what)
             cells.append(Planned(dataset, variant.label, condition.label, cell))
     missing = tuple(f"{name} ({reason})" for name, reason in reasons.items() if reason)
-    return Plan(spec, protocol, tuple(here), missing, tuple(cells))
-
-
-def _settings(
-    variant: Variant, condition: Condition, protocol: str, dataset: str
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Return the method's settings, and the other fields of the cell."""
-    fields = {"view": find_protocol(protocol).views[0], **condition.cell}
-    own = {  # a data set's own value where a setting has one for each
-        name: value[dataset] if isinstance(value, Mapping) else value
-        for name, value in getattr(variant, protocol).items()
-    }
-    return {**own, **fields.pop("settings", {})}, fields
+    return Plan(spec, protocol, missing, tuple(cells))
 
 
 def check_spec(spec: Spec) -> None:
@@ -137,14 +125,11 @@ def check_spec(spec: Spec) -> None:
     """
     for name in spec.datasets:
         find_dataset(name)
-    for metric in spec.metrics:
-        check_choice("metric", metric, COUNTS if spec.table == "statistics" else METRICS)
-    for axis in (spec.rows, spec.columns):
-        check_choice("axis", axis, AXES)
+    _check_all("metric", spec.metrics, COUNTS if spec.table == "statistics" else METRICS)
+    _check_all("axis", (spec.rows, spec.columns), AXES)
+    _check_all("thing to keep", spec.keep, KEPT)
     if spec.rows == spec.columns:
         raise SettingError(f"{spec.name}: expected other rows than columns, got {spec.rows} twice")
-    for kept in spec.keep:
-        check_choice("thing to keep", kept, KEPT)
     for what, names in (
         ("data sets", spec.datasets),
         ("labels of variants", [variant.label for variant in spec.variants]),
@@ -155,29 +140,24 @@ def check_spec(spec: Spec) -> None:
     if not spec.text and spec.table != "statistics" and not (spec.variants and spec.datasets):
         raise SettingError(f"{spec.name}: expected data sets and variants, got none")
     for variant, protocol in itertools.product(spec.variants, PROTOCOLS):
-        for setting in getattr(variant, protocol) or ():
+        if settings := getattr(variant, protocol):
             names = setting_names(variant.method, protocol)
-            check_choice(f"setting of {variant.method}", setting, names)
-    for condition in spec.conditions:
-        _check_condition(condition, spec.datasets)
+            _check_all(f"setting of {variant.method}", settings, names)
+    for fields in (condition.cell for condition in spec.conditions):
+        _check_all("field of a condition", fields, FIELDS)
+        check_choice("view", fields.get("view", Cell.view), VIEWS)
+        check_choice("split", fields.get("split", Cell.split), SPLIT_ORDERS)
+        _check_all("damage", fields.get("damage", {}), PERTURBATIONS)
+        if "source" in fields:
+            find_dataset(fields["source"])
+        for name in spec.datasets:
+            options = signature(find_dataset(name).loader).parameters
+            _check_all(f"option of {name}", fields.get("options", {}), options)
 
 
-def _check_condition(condition: Condition, datasets: Sequence[str]) -> None:
-    for name in condition.cell:
-        check_choice("field of a condition", name, FIELDS)
-    fields = condition.cell
-    choices: dict[str, Iterable[str]] = {"view": VIEWS, "split": SPLIT_ORDERS}
-    for field, choice in choices.items():
-        if field in fields:
-            check_choice(field, fields[field], choice)
-    for kind in fields.get("damage", {}):
-        check_choice("damage", kind, PERTURBATIONS)
-    if "source" in fields:
-        find_dataset(fields["source"])
-    for name in datasets:
-        parameters = signature(find_dataset(name).loader).parameters
-        for option in fields.get("options", {}):
-            check_choice(f"option of {name}", option, parameters)
+def _check_all(kind: str, names: Iterable[str], choices: Iterable[str]) -> None:
+    for name in names:
+        check_choice(kind, name, choices)
 
 
 def shared_cells(plans: Sequence[Plan]) -> list[Cell]:

@@ -16,6 +16,7 @@ REAL = (
     *("chameleon", "crocodile", "squirrel", "anaheim", "chicago"),
 )
 SEED = "seed"
+FACTS = files("qpignn.paper").joinpath("facts")
 
 
 @dataclass(frozen=True)
@@ -56,14 +57,14 @@ class Spec:
     """One table or figure: every data set × variant × condition × seed is a cell.
 
     Attributes:
-        name: for the command line; that of its file.
+        name: for the command line; by default that of its file.
         title: one line.
         place: where the paper has it.
         datasets, variants, conditions: what is run.
         metrics: figures of a row that are shown.
         rows, columns: of the table: ``dataset``, ``variant`` or ``condition`` each.
         seeds: how many.
-        facts: the file of the paper's own figures, if it gives some.
+        facts: the file of the paper's own figures, if it gives some; by default that of its name.
         picture: which picture to draw, see :data:`qpignn.paper.pictures.PICTURES`.
         table: which table to make, see :data:`qpignn.paper.tables.TABLES`.
         keep: what cells keep beside their figures.
@@ -71,7 +72,7 @@ class Spec:
         note: what a reader should know beside it.
     """
 
-    name: str
+    name: str = ""
     title: str
     place: str
     datasets: tuple[str, ...] = ()
@@ -93,14 +94,18 @@ def on_real(spec: Spec) -> Spec:
     """Return a table of the synthetic data sets with the real ones in their place.
 
     Args:
-        spec: the table; its texts and the name of its facts say "synthetic".
+        spec: the table; its title and place say "synthetic".
 
     Returns:
-        The same on the real data sets; all texts say "real".
+        The same on the real data sets; title and place say "real".
     """
-    texts = {key: text for key, text in vars(spec).items() if isinstance(text, str)}
-    renamed: dict[str, Any] = {k: text.replace("synthetic", "real") for k, text in texts.items()}
-    return replace(spec, datasets=REAL, **renamed)
+    title, place = (text.replace("synthetic", "real") for text in (spec.title, spec.place))
+    return replace(spec, datasets=REAL, title=title, place=place)
+
+
+def fact_names() -> list[str]:
+    """Return the tables whose figures the paper prints: the files of ``facts/``."""
+    return [path.name.removesuffix(".csv") for path in FACTS.iterdir()]
 
 
 def read_facts(name: str) -> list[dict[str, str]]:
@@ -109,11 +114,8 @@ def read_facts(name: str) -> list[dict[str, str]]:
     Args:
         name: name of a file of ``facts/``.
     """
-    facts = files("qpignn.paper").joinpath("facts")
-    available = [path.name.removesuffix(".csv") for path in facts.iterdir()]
-    check_choice("facts", name, available)
-    text = facts.joinpath(f"{name}.csv").read_text(encoding="utf-8")
-    return list(csv.DictReader(text.splitlines()))
+    path = FACTS.joinpath(f"{check_choice('facts', name, fact_names())}.csv")
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
 
 
 def best_lambdas() -> dict[str, float]:

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from qpignn.paper.pictures import LABELS, LARGE, SMALL, THIN, legend_below, panels
+from qpignn.paper.pictures import LABELS, LARGE, SMALL
 from qpignn.paper.plan import Plan
 from qpignn.paper.tables import against_paper
-from qpignn.reports.plotting import DASHES, bare, method_style, style
+from qpignn.reports.plotting import DASHES, THIN, legend_of, method_style, only_ticks, panels
 
 LOOKS = {  # of models with settings of their own
     "QpiGNN λ=0.5": ("#d55e00", "*"),
@@ -37,7 +36,6 @@ def _ruled(axes: Any) -> None:
     """Draw a thin line behind each row of marks."""
     for panel in axes:
         panel.grid(axis="y", color="gray", alpha=0.2)
-        bare(panel)
 
 
 def models(plan: Plan, frame: pd.DataFrame) -> Figure:
@@ -72,9 +70,7 @@ def models(plan: Plan, frame: pd.DataFrame) -> Figure:
     left.set_xlabel("coverage (PICP)")
     right.set_xlabel(f"mean width over that of {reference}")
     right.set_xscale("symlog", linthresh=0.1)
-    right.xaxis.set_major_locator(FixedLocator([0, 0.1, 0.2, 0.5, 1, 2, 5, 10]))
-    right.xaxis.set_minor_locator(NullLocator())
-    right.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:g}"))
+    only_ticks(right.xaxis, [0, 0.1, 0.2, 0.5, 1, 2, 5, 10])
     right.set_xlim(left=-0.02)
     left.axvline(_level(frame), **THIN)
     right.axvline(1, **THIN)
@@ -105,13 +101,12 @@ def damage(plan: Plan, frame: pd.DataFrame) -> Figure:
                 line = {"linestyle": DASHES[i % len(DASHES)], "capsize": 3, "label": name}
                 errors = spread[metric].to_numpy()
                 panel.errorbar(part.index, part[metric], yerr=errors, **line, **_look(name, i))
-                bare(panel)
         axes[0, column].axhline(_level(frame), **THIN)
         axes[0, column].set_title(kind)
         axes[1, column].set_xlabel("strength")
     axes[0, 0].set_ylabel("coverage (PICP)")
     axes[1, 0].set_ylabel("mean width (MPIW)")
-    legend_below(figure, axes[0, 0], 6)
+    legend_of(figure, axes[0, 0], 6)
     return figure
 
 
@@ -135,13 +130,13 @@ def conditions(plan: Plan, frame: pd.DataFrame) -> Figure:
         places = order + 0.22 * ((len(names) - 1) / 2 - i)
         for panel, (metric, label) in zip(axes, LABELS.items(), strict=True):
             bars = {"xerr": spread[metric].to_numpy(), "linestyle": "", "elinewidth": 1}
-            panel.errorbar(part[metric], places, label=name, markersize=6, **bars, **style(i))
+            panel.errorbar(part[metric], places, label=name, markersize=6, **bars, **_look(name, i))
             panel.set_xlabel(label)
     axes[0].set_yticks(order, datasets)
     axes[1].set_xlim(left=0)
     axes[0].axvline(_level(frame), **THIN)
     _ruled(axes)
-    legend_below(figure, axes[0], 6)
+    legend_of(figure, axes[0], 6)
     return figure
 
 
@@ -169,6 +164,7 @@ def matrix(plan: Plan, frame: pd.DataFrame) -> Figure:
         panel.set_xticks(range(len(datasets)), [f"on {name}" for name in datasets])
         panel.set_yticks(range(len(names)), names)
         panel.set_title(title, fontsize="medium")
+        panel.spines[:].set_visible(True)
     return figure
 
 
@@ -196,7 +192,6 @@ def levels(plan: Plan, frame: pd.DataFrame) -> Figure:
         axes.plot(places, [part.mean() for part in dots], label=name, **LARGE, **_look(name, i))
     axes.set_xticks(range(len(wanted)), [f"{100 * level:g} % wanted" for level in wanted])
     axes.set_ylabel("coverage attained − wanted")
-    bare(axes)
     figure.legend(loc="outside right center", frameon=False)
     return figure
 
@@ -222,7 +217,6 @@ def beside_paper(plan: Plan, frame: pd.DataFrame) -> Figure:
         ends = [part[["paper", "ours"]].min().min(), part[["paper", "ours"]].max().max()]
         panel.plot(ends, ends, **THIN)
         panel.set(xlabel=f"{title}, the paper", ylabel=f"{title}, ours")
-        bare(panel)
     axes[1].set(xscale="log", yscale="log")
-    legend_below(figure, axes[0], 5)
+    legend_of(figure, axes[0], 5)
     return figure

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
 import pandas as pd
 
-from qpignn.metrics import BOUND_FIGURES, WIDTH_FIGURES
-from qpignn.paper.plan import AXES, Plan
+from qpignn.paper.plan import AXES, METRICS, Plan
 from qpignn.paper.reference_figures import OWN_UNIT
 from qpignn.paper.spec import read_facts
 from qpignn.protocols import find_protocol
-from qpignn.reports.tables import Shown, Table
+from qpignn.reports.tables import Row, Shown, Table, seed_count
 
 UNITS = {"mpiw": 1, "mpe": 1, "winkler": 1, "sharpness": 2}  # powers of the target's unit
 NAMES = {
@@ -49,8 +48,8 @@ def frame_of(plan: Plan, rows: Mapping[str, dict[str, Any]]) -> pd.DataFrame:
     frame = pd.DataFrame(lines)
     if frame.empty:
         return frame
-    figures = frame.columns.intersection([*WIDTH_FIGURES, *BOUND_FIGURES])
-    frame[figures] = frame[figures].astype(float)  # one-sided results have no widths
+    figures = frame.columns.intersection([*METRICS])
+    frame[figures] = frame[figures].astype(float)  # not every row has every figure
     frame["coverage_error"] = (frame["picp"] - frame["confidence_level"]).abs()
     if plan.protocol == "published":
         frame["winkler"] = frame["winkler_one"]
@@ -75,9 +74,8 @@ def _grid(plan: Plan, frame: pd.DataFrame) -> Table:
     if spec.text:
         heading, *lines = spec.text
         return Table(_title(plan, frame), heading, tuple(lines), spec.note)
-    (third,) = {*AXES} - {spec.rows, spec.columns} or {spec.rows}
-    split = third if len(set(frame[third])) > 1 else None
-    labels = [spec.rows, *([split] if split else [])]
+    (third,) = {*AXES} - {spec.rows, spec.columns}
+    labels = [spec.rows, third] if len(set(frame[third])) > 1 else [spec.rows]
     figures = _figures(plan, frame)
     columns = [*dict.fromkeys(frame[spec.columns])]
     rows = []
@@ -94,27 +92,22 @@ def _grid(plan: Plan, frame: pd.DataFrame) -> Table:
 
 
 def _title(plan: Plan, frame: pd.DataFrame) -> str:
-    seeds = "" if frame.empty else f", {_count(frame)}"
+    seeds = ""
+    if not frame.empty:
+        counts = frame.groupby([*AXES], sort=False)["seed"].nunique()
+        seeds = f", {seed_count(counts)} {'seed' if counts.max() == 1 else 'seeds'}"
     return f"{plan.spec.title} (protocol {plan.protocol}{seeds})"
-
-
-def _count(frame: pd.DataFrame) -> str:
-    counts = frame.groupby([*AXES], sort=False)["seed"].nunique()
-    low, high = int(counts.min()), int(counts.max())
-    return f"{high} seed{'s' * (high > 1)}" if low == high else f"{low} to {high} seeds"
 
 
 def _figures(plan: Plan, frame: pd.DataFrame) -> dict[tuple[str, ...], tuple[Shown, ...]]:
     """Mean and spread of every place, marked as the paper marks them."""
     metrics = list(plan.spec.metrics)
-    numbers = frame[[*AXES, *metrics]].copy()
-    numbers[metrics] = numbers[metrics].astype(float)
-    groups = numbers.groupby([*AXES], sort=False)
-    means, spreads = groups[metrics].mean(), groups[metrics].std()
+    groups = frame.groupby([*AXES], sort=False)[metrics]
+    means, spreads = groups.mean(), groups.std()
     reached, best = _marks(plan, frame, means)
 
     def figure(place: Any, metric: str) -> Shown:
-        mean, spread = (_number(table.loc[place, metric]) for table in (means, spreads))
+        mean, spread = (table.loc[place, metric] for table in (means, spreads))
         strong = metric == "picp" and place in reached
         return Shown(metric, mean, spread, strong, best=metric == "mpiw" and place in best)
 
@@ -136,10 +129,6 @@ def _marks(plan: Plan, frame: pd.DataFrame, means: pd.DataFrame) -> tuple[set[An
         return {*reached.index}, set()
     narrowest = compete["mpiw"].dropna().groupby(level=["dataset", "condition"]).idxmin()
     return {*reached.index}, {*narrowest}
-
-
-def _number(value: Any) -> float | None:
-    return None if pd.isna(value) else float(value)
 
 
 def _headline(plan: Plan, frame: pd.DataFrame) -> Table:
@@ -198,19 +187,15 @@ def _size(name: str, protocol: str, metric: str) -> float:
 
 
 def _statistics(plan: Plan, frame: pd.DataFrame) -> Table:
-    rows: list[tuple[str | tuple[Shown, ...], ...]] = [
+    rows: list[Row] = [
         (name, *((Shown(m, _size(name, plan.protocol, m)),) for m in plan.spec.metrics))
         for name in plan.spec.datasets
     ]
-    title = _title(plan, frame)
-    return Table(title, ("dataset", *plan.spec.metrics), tuple(rows), plan.spec.note)
+    headings = ("dataset", *plan.spec.metrics)
+    return Table(_title(plan, frame), headings, tuple(rows), plan.spec.note)
 
 
-TABLES: dict[str, Callable[[Plan, pd.DataFrame], Table]] = {
-    "grid": _grid,
-    "headline": _headline,
-    "statistics": _statistics,
-}
+TABLES = {"grid": _grid, "headline": _headline, "statistics": _statistics}
 
 
 def against_paper(plan: Plan, frame: pd.DataFrame) -> pd.DataFrame:
@@ -230,7 +215,6 @@ def against_paper(plan: Plan, frame: pd.DataFrame) -> pd.DataFrame:
     else:
         metrics = list(plan.spec.metrics)
         long = frame[[*AXES, *metrics]].melt([*AXES], var_name="metric", value_name="ours")
-        long["ours"] = long["ours"].astype(float)
         means = long.groupby([*AXES, "metric"], sort=False)["ours"].mean().reset_index()
         table = means.merge(paper, on=[*AXES, "metric"])
     table["difference"] = table["ours"] - table["paper"]

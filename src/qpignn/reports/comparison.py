@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
-from qpignn.io.csv_output import to_csv
-from qpignn.reports.render import to_json, to_latex, to_markdown
-from qpignn.reports.tables import Shown, Table, over_seeds
+from qpignn.reports.tables import Row, Shown, Table, over_seeds, seed_count
 
 METRICS = {"picp": "PICP", "mpiw": "MPIW", "winkler": "Winkler", "fit_seconds": "seconds"}
 NOTE = (
@@ -31,14 +28,11 @@ def comparison_table(rows: list[dict[str, Any]], protocol: str) -> Table:
     lines = table.assign(picp=reached, mpiw=widths == narrowest).to_dict("records")
 
     def figure(line: dict[Any, Any], metric: str) -> tuple[Shown, ...]:
-        mean, spread = (
-            None if math.isnan(line[f"{metric}_{kind}"]) else float(line[f"{metric}_{kind}"])
-            for kind in ("mean", "std")
-        )
+        mean, spread = line[f"{metric}_mean"], line[f"{metric}_std"]
         strong, best = (metric == name and bool(line[name]) for name in ("picp", "mpiw"))
-        return (Shown(metric, mean, spread, strong=strong, best=best),)
+        return (Shown(metric, mean, spread, strong, best),)
 
-    shown: tuple[tuple[str | tuple[Shown, ...], ...], ...] = tuple(
+    shown: tuple[Row, ...] = tuple(
         (
             str(line["dataset"]),
             str(line["method"]),
@@ -47,20 +41,5 @@ def comparison_table(rows: list[dict[str, Any]], protocol: str) -> Table:
         )
         for line in lines
     )
-    counts = {int(line["seeds"]) for line in lines}
-    seeds = f"{min(counts)} to {max(counts)}" if len(counts) > 1 else str(*counts)
-    title = f"Methods under the protocol {protocol}, seeds: {seeds}"
+    title = f"Methods under the protocol {protocol}, seeds: {seed_count(table['seeds'])}"
     return Table(title, ("data set", "method", "level", *METRICS.values()), shown, NOTE)
-
-
-def comparison_csv(rows: list[dict[str, Any]]) -> str:
-    """Return mean and deviation of every line as CSV.
-
-    Args:
-        rows: results.
-    """
-    return to_csv(over_seeds(rows)).decode()
-
-
-WRITERS = {".md": to_markdown, ".tex": to_latex, ".json": to_json}
-"""How a table is written, by the ending of its file; ``.csv`` takes the rows themselves."""

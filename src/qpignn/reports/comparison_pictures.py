@@ -7,15 +7,16 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
-from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
 
-from qpignn.reports.plotting import WIDTH_LABEL, bare, method_style, new_figure
+from qpignn.reports.plotting import THIN, WIDTH_LABEL, legend_of, method_style, only_ticks, panels
 
 COLUMNS = 6  # panels beside each other
 STEPS = (1, 1.5, 2, 3, 4, 5, 6, 8)
 TICKS = tuple(step * 10.0**power for power in (-3, -2, -1, 0, 1) for step in STEPS)
 """Round widths on a logarithmic axis."""
 MOST_TICKS = 4
+DOTTED = {**THIN, "dashes": (1, 3)}
+"""Lines of reference values."""
 
 
 def coverage_width_by_dataset(rows: list[dict[str, Any]], confidence_level: float) -> Figure:
@@ -34,13 +35,13 @@ def coverage_width_by_dataset(rows: list[dict[str, Any]], confidence_level: floa
     datasets, methods = ([*dict.fromkeys(frame[name])] for name in ("dataset", "method"))
     lines = -(-len(datasets) // COLUMNS)
     columns = min(COLUMNS, len(datasets))
-    figure = new_figure(2.0 * columns + 0.4, 1.9 * lines + 0.8)
-    panels = figure.subplots(lines, columns, squeeze=False, sharey=True)
+    size = 2.0 * columns + 0.4, 1.9 * lines + 0.8
+    figure, axes = panels(*size, lines, columns, squeeze=False, sharey=True)
     groups = frame.groupby(["dataset", "method"], sort=False)[["picp", "mpiw"]]
     means, errors = groups.mean(), groups.sem().fillna(0)
     low = float(means["picp"].min())
-    for panel, dataset in zip(panels.flat, datasets, strict=False):
-        panel.axhline(confidence_level, color="gray", linewidth=0.8, dashes=(6, 3))
+    for panel, dataset in zip(axes.flat, datasets, strict=False):
+        panel.axhline(confidence_level, **THIN)
         for i, method in enumerate(methods):
             if (dataset, method) in means.index:
                 place, error = means.loc[(dataset, method)], errors.loc[(dataset, method)]
@@ -50,13 +51,11 @@ def coverage_width_by_dataset(rows: list[dict[str, Any]], confidence_level: floa
         panel.set_title(dataset, fontsize="medium")
         panel.set_ylim(min(low - 0.02, confidence_level - 0.1), 1.02)
         _log_widths(panel, means.loc[dataset]["mpiw"])
-        bare(panel)
-    for panel in panels.flat[len(datasets) :]:
+    for panel in axes.flat[len(datasets) :]:
         panel.set_axis_off()
     figure.supxlabel(f"{WIDTH_LABEL}; further left is narrower", fontsize="medium")
     figure.supylabel("coverage (PICP)", fontsize="medium")
-    handles, labels = panels.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=9, frameon=False)
+    legend_of(figure, axes[0, 0], 9, "outside upper center")
     return figure
 
 
@@ -67,9 +66,7 @@ def _log_widths(panel: Any, widths: pd.Series[float]) -> None:
     panel.set_xlim(low, high)
     inside = [tick for tick in TICKS if low <= tick <= high]
     few = inside[:: -(-len(inside) // MOST_TICKS) or 1]
-    panel.xaxis.set_major_locator(FixedLocator(few))
-    panel.xaxis.set_minor_locator(NullLocator())
-    panel.xaxis.set_major_formatter(FuncFormatter(lambda tick, _: f"{tick:g}"))
+    only_ticks(panel.xaxis, few)
     panel.tick_params(labelsize="small")
 
 
@@ -91,10 +88,9 @@ def coverage_width_overall(
     """
     frame = pd.DataFrame(rows)
     means = frame.groupby(["method", "dataset"], sort=False)[["picp", "mpiw"]].mean()
-    figure = new_figure(8.5, 4.6)
-    axes = figure.add_subplot()
-    axes.axhline(confidence_level, color="gray", linewidth=0.8, dashes=(6, 3))
-    axes.axvline(1, color="gray", linewidth=0.8, dashes=(1, 3))
+    figure, axes = panels(8.5, 4.6)
+    axes.axhline(confidence_level, **THIN)
+    axes.axvline(1, **DOTTED)
     for i, method in enumerate(dict.fromkeys(frame["method"])):
         part = means.loc[method]
         ratio = part["mpiw"] / means.loc[reference]["mpiw"]
@@ -105,7 +101,6 @@ def coverage_width_overall(
         axes.plot(width, part["picp"].mean(), label=method, linestyle="", markersize=9, **look)
     axes.set_xlabel(f"mean width over that of {reference} (geometric mean over data sets)")
     axes.set_ylabel("coverage (PICP): mean, least and most of a data set")
-    bare(axes)
     figure.legend(loc="outside right center", frameon=False)
     return figure
 
@@ -120,8 +115,7 @@ def ranks(table: pd.DataFrame) -> Figure:
         The figure.
     """
     order = np.arange(len(table))[::-1]
-    figure = new_figure(9.5, 0.28 * len(table) + 1.2)
-    left, right = figure.subplots(1, 2, sharey=True)
+    figure, (left, right) = panels(9.5, 0.28 * len(table) + 1.2, 1, 2, sharey=True)
     for place, (i, line) in zip(order, enumerate(table.to_dict("records")), strict=True):
         look = method_style(line["method"], i)
         for panel, name in ((left, "rank"), (right, "ratio")):
@@ -132,7 +126,6 @@ def ranks(table: pd.DataFrame) -> Figure:
     left.set_xlabel("mean place by Winkler score (1 is best)")
     right.set_xlabel("Winkler score over the best (geometric mean)")
     for panel in (left, right):
-        panel.axvline(1, color="gray", linewidth=0.8, dashes=(1, 3))
+        panel.axvline(1, **DOTTED)
         panel.grid(axis="y", color="gray", alpha=0.2)
-        bare(panel)
     return figure

@@ -15,6 +15,7 @@ import pandas as pd
 
 from qpignn import __version__
 from qpignn.data.structure import GraphSummary, summarize_graph
+from qpignn.diagnostics.coverage import Coverage
 from qpignn.diagnostics.diagnosis import Diagnosis
 from qpignn.diagnostics.wording import WORDINGS
 from qpignn.io.files import check_path, json_safe, write_atomically
@@ -130,10 +131,7 @@ def page_content(
         "figures": results.figures,
         "key_numbers": key_numbers(results),
         "band": band_content(data, results.intervals, place),
-        "calibration": [
-            {"level": one.level, "coverage": one.share, "low": one.low, "high": one.high}
-            for one in diagnosis.levels
-        ],
+        "calibration": [{"level": one.level, **_shares(one)} for one in diagnosis.levels],
         "groupings": _groupings(diagnosis),
         "misses": _misses(diagnosis),
         "errors": [asdict(one) for one in diagnosis.errors],
@@ -147,6 +145,10 @@ def page_content(
     }
 
 
+def _shares(coverage: Coverage) -> dict[str, float]:
+    return {"coverage": coverage.share, "low": coverage.low, "high": coverage.high}
+
+
 def _groupings(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     return [
         {
@@ -157,9 +159,7 @@ def _groupings(diagnosis: Diagnosis) -> list[dict[str, Any]]:
                 {
                     "label": group.label,
                     "nodes": group.coverage.nodes,
-                    "coverage": group.coverage.share,
-                    "low": group.coverage.low,
-                    "high": group.coverage.high,
+                    **_shares(group.coverage),
                     "size": group.width if group.bound is None else json_safe(group.bound),
                     "flagged": group.below,
                 }

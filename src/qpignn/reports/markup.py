@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from importlib.resources import files
+from string import Template
 from typing import Any, NamedTuple
 
 ICONS = {
@@ -22,6 +24,26 @@ SAMPLES = {
 }
 
 
+def asset(name: str) -> str:
+    """Return a file of ``assets/``.
+
+    Args:
+        name: name of the file.
+    """
+    return files("qpignn.reports").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def fill_template(name: str, **values: str) -> str:
+    """Return a template of ``assets/`` with its names filled in, without line breaks and indents.
+
+    Args:
+        name: name of the file.
+        **values: what stands for each ``$name``, as HTML.
+    """
+    lines = (line.strip() for line in asset(name).splitlines())
+    return Template("".join(lines)).substitute(values)
+
+
 def escaped(value: Any) -> str:
     """Return a value as text that is safe in HTML.
 
@@ -37,7 +59,7 @@ def sentence(value: Any) -> str:
     Args:
         value: a sentence or phrase.
     """
-    prose = str(value).strip().replace(" %", "\u00a0%").replace("± ", "±\u00a0")
+    prose = unbroken(str(value).strip()).replace("± ", "±\u00a0")
     stop = "" if prose.endswith((".", "!", "?", "…", ":")) or not prose else "."
     return escaped(prose[:1].upper() + prose[1:] + stop)
 
@@ -79,16 +101,13 @@ def aligned(values: Sequence[float | None]) -> list[str]:
     ]
 
 
-def percentage(value: float | None, digits: int = 1) -> str:
-    """Return a share as a percentage with a non-breaking space.
+def unbroken(text: str) -> str:
+    """Return text with non-breaking spaces before per cent signs.
 
     Args:
-        value: the share, 0 to 1; None and non-finite numbers become a dash.
-        digits: digits after the decimal point.
+        text: plain text.
     """
-    if value is None or not math.isfinite(value):
-        return "–"
-    return f"{100 * value:.{digits}f}\u00a0%".replace("-", "−")
+    return text.replace(" %", "\u00a0%")
 
 
 def percent_range(shares: dict[str, Any]) -> str:
@@ -97,17 +116,7 @@ def percent_range(shares: dict[str, Any]) -> str:
     Args:
         shares: a dictionary with the shares ``low`` and ``high``.
     """
-    low, high = (percentage(shares[end]) for end in ("low", "high"))
-    return low.removesuffix("\u00a0%") + f" to {high}"
-
-
-def node_count(count: int) -> str:
-    """Return a number of nodes with its noun, such as ``"1 node"``.
-
-    Args:
-        count: the number of nodes.
-    """
-    return "1 node" if count == 1 else f"{count:,} nodes"
+    return unbroken(f"{100 * shares['low']:.1f} to {100 * shares['high']:.1f} %")
 
 
 def icon(severity: str) -> str:

@@ -11,13 +11,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from importlib.resources import files
 from itertools import groupby
 from string import Template
 from typing import Any
 
 from qpignn.io.files import json_safe
-from qpignn.reports.markup import Section, escaped, icon, sentence
+from qpignn.reports.markup import Section, asset, escaped, icon, sentence
 from qpignn.reports.sections import sections
 
 SCRIPTS = ("base", "charts", "filter", "colours", "map", "graph", "card", "table", "start")
@@ -35,29 +34,27 @@ def render_page(content: dict[str, Any]) -> str:
             downwards, ``graph["aspect"]`` is width / height, ``graph["axes"]`` has the coordinates
             at the edges of a map; epochs count from 0.
     """
-    style, script = _asset("page.css"), _script()
+    style, script = asset("page.css"), _script()
     parts = sections(content)
     links = (f'<li><a href="#{part.anchor}">{escaped(part.title)}</a></li>' for part in parts)
-    return Template(_asset("page.html")).substitute(
+    return Template(asset("page.html")).substitute(
         policy=_policy(style, script),
         title=escaped(content["title"]),
+        subtitle=escaped(content["subtitle"]),
         style=style,
         script=script,
-        header=_header(content),
-        contents=f"<ol>{''.join(links)}</ol>",
+        banners=_banners(content),
+        contents="".join(links),
         sections="\n".join(_arrange(parts)),
-        footer=f"<p>Made {escaped(content['made'])} with qpignn {escaped(content['version'])}.</p>",
+        made=escaped(content["made"]),
+        version=escaped(content["version"]),
         content=_embedded(content),
     )
 
 
-def _asset(name: str) -> str:
-    return files("qpignn.reports").joinpath("assets", name).read_text(encoding="utf-8")
-
-
 def _script() -> str:
     """Return the parts of the script, concatenated in a function scope."""
-    parts = "\n".join(_asset(f"{name}.js") for name in SCRIPTS)
+    parts = "\n".join(asset(f"{name}.js") for name in SCRIPTS)
     return f'(() => {{\n"use strict";\n\n{parts}}})();\n'
 
 
@@ -92,19 +89,11 @@ def _arrange(parts: list[Section]) -> list[str]:
     return arranged
 
 
-def _header(content: dict[str, Any]) -> str:
-    verdict = content["verdict"]
+def _banners(content: dict[str, Any]) -> str:
+    """Return what went wrong in training, and the verdict."""
     training = [one for one in content["findings"] if one["kind"] == "training"]
-    banner = "".join(_banner(one["severity"], one["text"]) for one in training)
-    return (
-        '<button type="button" id="theme" class="button quiet js-only" aria-pressed="false">'
-        "Dark mode</button>"
-        f"<h1>{escaped(content['title'])}</h1>"
-        f'<p class="subtitle">{escaped(content["subtitle"])}</p>'
-        f"{banner}{_banner(verdict['severity'], verdict['text'])}"
+    return "".join(
+        f'<p class="verdict {one["severity"]}">{icon(one["severity"])}<span>'
+        f"<strong>{one['severity'].capitalize()}.</strong> {sentence(one['text'])}</span></p>"
+        for one in [*training, content["verdict"]]
     )
-
-
-def _banner(severity: str, message: str) -> str:
-    text = f"<strong>{severity.capitalize()}.</strong> {sentence(message)}"
-    return f'<p class="verdict {severity}">{icon(severity)}<span>{text}</span></p>'

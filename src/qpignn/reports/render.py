@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict
+from math import isnan
 
 from qpignn.io.files import json_safe
-from qpignn.reports.tables import NUMBERS, Shown, Table
+from qpignn.reports.tables import NUMBERS, Place, Table
 
 WIDE = 6  # columns; wider LaTeX tables are scaled to the page (graphicx)
 
@@ -65,29 +66,26 @@ def to_json(table: Table) -> str:
     Args:
         table: the table.
     """
-    return (
-        json.dumps(json_safe(asdict(table)), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    )
+    document = json_safe(asdict(table))
+    return json.dumps(document, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 FORMATS = {"md": to_markdown, "latex": to_latex, "json": to_json}
+ENDINGS = {".md": to_markdown, ".tex": to_latex, ".json": to_json}
+"""How a table is written, by the name of the format and by the ending of its file."""
 
 
-def _cell(
-    place: str | tuple[Shown, ...], best: str, strong: str, plain: Callable[[str], str] = str
-) -> str:
+def _cell(place: Place, best: str, strong: str, plain: Callable[[str], str] = str) -> str:
     """Return text, or figures with the marks ``best`` and ``strong``: {} stands for the figure."""
     if isinstance(place, str):
         return plain(place)
     figures = []
     for part in place:
-        figure = "–"
-        if part.mean is not None:
-            figure = plain(digits(part.mean, part.metric))
-            figure = best.format(figure) if part.best else figure
-            figure = strong.format(figure) if part.strong else figure
-            spread = "" if part.spread is None else f" ± {digits(part.spread, part.metric)}"
-            figure += plain(spread)
+        figure = plain(digits(part.mean, part.metric))
+        figure = best.format(figure) if part.best else figure
+        figure = strong.format(figure) if part.strong else figure
+        if not isnan(part.spread):
+            figure += plain(f" ± {digits(part.spread, part.metric)}")
         figures.append(figure)
     return " / ".join(figures) or "–"
 
@@ -96,9 +94,11 @@ def digits(value: float, metric: str = "") -> str:
     """Return a number with three decimals, fewer for large numbers, none for counts.
 
     Args:
-        value: the number.
+        value: the number; NaN becomes a dash.
         metric: its metric; names in ``NUMBERS`` are counts.
     """
+    if isnan(value):
+        return "–"
     whole = metric in NUMBERS or abs(value) >= 1000
     text = f"{value:,.0f}" if whole else f"{value:.{1 if abs(value) >= 10 else 3}f}"
     return text.replace("-", "−")

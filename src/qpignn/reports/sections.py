@@ -6,6 +6,7 @@ from typing import Any
 
 from qpignn.diagnostics.coverage import percent
 from qpignn.diagnostics.wording import WORDINGS
+from qpignn.errors import plural
 from qpignn.reports import markup
 from qpignn.reports.explorer import explorer
 
@@ -50,17 +51,12 @@ def _summary(content: dict[str, Any]) -> markup.Section:
     tiles = "".join(
         f'<div class="tile"><dt>{markup.escaped(tile["label"])}</dt>'
         f'<dd class="value">{markup.escaped(tile["value"])}</dd>'
-        f'<dd class="note">{markup.escaped(_unbroken(tile["note"]))}</dd></div>'
+        f'<dd class="note">{markup.escaped(markup.unbroken(tile["note"]))}</dd></div>'
         for tile in content["key_numbers"]
     )
     numbers = f'<dl class="tiles">{tiles}</dl>' if tiles else ""
     prose = f'<div class="prose"><p>{summary}</p></div>'
     return markup.section("summary", "Summary", "", prose + numbers)
-
-
-def _unbroken(note: str) -> str:
-    """Replace spaces before per cent signs by non-breaking ones."""
-    return note.replace(" %", "\u00a0%")
 
 
 def _findings(content: dict[str, Any]) -> markup.Section | None:
@@ -90,7 +86,7 @@ def _band(content: dict[str, Any]) -> markup.Section | None:
         f"should be crosses."
     )
     label = (
-        f"{wording.many.capitalize()} of {markup.node_count(len(band['target']))} in order of "
+        f"{wording.many.capitalize()} of {plural(len(band['target']), 'node')} in order of "
         f"prediction of {content['target']}; {missed} of the true values are {wording.all_missed}."
     )
     entries = (
@@ -110,7 +106,7 @@ def _misses(content: dict[str, Any]) -> str:
     expected = (1 - content["level"]) / 2 * misses["nodes"]
     shown = markup.format_number(round(expected, 1) if expected < 10 else round(expected))
     lead = (
-        f"Of {markup.node_count(misses['nodes'])} held out, {misses['below']:,} had a true value "
+        f"Of {plural(misses['nodes'], 'node')} held out, {misses['below']:,} had a true value "
         f"below the interval and {misses['above']:,} above it. If misses were balanced, about "
         f"{shown} would fall on each side (dashed line)."
     )
@@ -130,15 +126,13 @@ def _calibration(content: dict[str, Any]) -> markup.Section | None:
         f"{wording.undercoverage}; above it, {wording.overcoverage}. Bars show the 95\u00a0% error "
         "margin."
     )
-    label = "Observed against nominal coverage: " + "; ".join(
-        f"{markup.percentage(point['coverage'])} at {percent(point['level'])}" for point in levels
-    )
-    rows = [
-        (percent(point["level"]), markup.percentage(point["coverage"]), markup.percent_range(point))
-        for point in levels
-    ]
+    shares = [markup.unbroken(percent(point["coverage"], 1)) for point in levels]
+    wanted = [percent(point["level"]) for point in levels]
+    pairs = [f"{share} at {level}" for share, level in zip(shares, wanted, strict=True)]
+    label = f"Observed against nominal coverage: {'; '.join(pairs)}."
+    rows = list(zip(wanted, shares, map(markup.percent_range, levels), strict=True))
     listed = markup.table(("Nominal", "Observed", "95\u00a0% range"), rows, "Coverage by level")
-    body = markup.chart("calibration", label + ".") + markup.details("Values as a table", listed)
+    body = markup.chart("calibration", label) + markup.details("Values as a table", listed)
     return markup.section("calibration", "Nominal and observed coverage", lead, body)
 
 
@@ -201,9 +195,9 @@ def _grouping(content: dict[str, Any], position: int, grouping: dict[str, Any]) 
 def _group_row(group: dict[str, Any], size: str) -> tuple[str, ...]:
     mark = ' <span class="flag">◆ low</span>' if group["flagged"] else ""
     return (
-        f"{markup.escaped(_unbroken(group['label']))}{mark}",
+        f"{markup.escaped(markup.unbroken(group['label']))}{mark}",
         f"{group['nodes']:,}",
-        markup.percentage(group["coverage"]),
+        markup.unbroken(percent(group["coverage"], 1)),
         markup.percent_range(group),
         size,
     )

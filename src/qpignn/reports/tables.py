@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from math import nan
 from typing import Any
 
 import numpy as np
@@ -20,17 +22,22 @@ class Shown:
 
     Attributes:
         metric: name of the metric.
-        mean: mean over seeds; None where there is no value.
-        spread: standard deviation over seeds; None for a single seed.
+        mean: mean over seeds; NaN where there is no value.
+        spread: standard deviation over seeds; NaN for a single seed.
         strong: whether the wanted coverage is reached.
         best: whether it is the narrowest of those that reach it.
     """
 
     metric: str
-    mean: float | None
-    spread: float | None = None
+    mean: float
+    spread: float = nan
     strong: bool = False
     best: bool = False
+
+
+Place = str | tuple[Shown, ...]
+"""A label, or the figures of several metrics."""
+Row = tuple[Place, ...]
 
 
 @dataclass(frozen=True)
@@ -46,8 +53,18 @@ class Table:
 
     title: str
     headings: tuple[str, ...]
-    rows: tuple[tuple[str | tuple[Shown, ...], ...], ...]
+    rows: tuple[Row, ...]
     note: str = ""
+
+
+def seed_count(counts: Iterable[int]) -> str:
+    """Return over how many seeds the places of a table average, such as ``5`` or ``3 to 5``.
+
+    Args:
+        counts: number of seeds of every place.
+    """
+    every = {int(count) for count in counts}
+    return f"{min(every)} to {max(every)}" if len(every) > 1 else str(*every)
 
 
 def over_seeds(rows: list[dict[str, Any]]) -> pd.DataFrame:
@@ -124,22 +141,19 @@ def mean_ranks(ranks: pd.DataFrame, confidence: float = 0.95) -> pd.DataFrame:
     """
     lines = []
     for method, part in ranks.groupby("method", sort=False):
-        place, log_ratio = part["by_winkler"], np.log(part["over_best"])
-        low, mean, high = _t_interval(place, confidence)
-        ratio = np.exp(_t_interval(log_ratio, confidence))
-        lines.append([method, len(part), mean, low, high, ratio[1], ratio[0], ratio[2]])
+        place = _t_interval(part["by_winkler"], confidence)
+        ratio = np.exp(_t_interval(np.log(part["over_best"]), confidence))
+        lines.append([method, len(part), *place, *ratio])
     columns = ["rank", "rank_low", "rank_high", "ratio", "ratio_low", "ratio_high"]
     table = pd.DataFrame(lines, columns=["method", "data_sets", *columns])
     return table.sort_values(["rank", "ratio"], kind="stable").reset_index(drop=True)
 
 
 def _t_interval(values: pd.Series[float], confidence: float) -> tuple[float, float, float]:
-    count, mean = len(values), float(values.mean())
-    if count < 2:
-        return float("nan"), mean, float("nan")
-    error = float(values.std()) / count**0.5
-    reach = float(stats.t.ppf((1 + confidence) / 2, count - 1)) * error
-    return mean - reach, mean, mean + reach
+    """Return the mean and the ends of its interval, which are NaN for a single value."""
+    mean, error = float(values.mean()), float(values.std()) / len(values) ** 0.5
+    reach = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1)) * error
+    return mean, mean - reach, mean + reach
 
 
 def not_first(rows: list[dict[str, Any]], method: str) -> pd.DataFrame:

@@ -4,7 +4,6 @@ from qpignn.paper.spec import SYNTHETIC, Spec
 from qpignn.paper.variants import ABLATION, RQR, SQR
 
 SPEC = Spec(
-    name="ablation_scatter",
     title="Coverage against width in the ablation, with SQR and RQR",
     place="5.2 figure, ablation",
     datasets=SYNTHETIC,

@@ -4,11 +4,9 @@ from qpignn.paper.spec import SYNTHETIC, Spec
 from qpignn.paper.variants import ABLATION
 
 SPEC = Spec(
-    name="ablation_synthetic",
     title="Ablation of architecture and loss, synthetic data sets",
     place="appendix N, synthetic",
     datasets=SYNTHETIC,
     variants=ABLATION,
-    facts="ablation_synthetic",
     note="One net at a fixed λ and no calibration: α/2 under corrected, 0.5 under published.",
 )

@@ -4,7 +4,6 @@ from qpignn.paper.spec import SYNTHETIC, Spec
 from qpignn.paper.variants import BAYESIAN, CF_GNN, MC_DROPOUT, RQR, SQR, ours
 
 SPEC = Spec(
-    name="bands_synthetic",
     title="Intervals of test nodes, synthetic data sets",
     place="appendix K, synthetic",
     datasets=SYNTHETIC,

@@ -3,7 +3,6 @@
 from qpignn.paper.spec import Spec
 
 SPEC = Spec(
-    name="baselines",
     title="The baselines: strengths, limits, cost",
     place="appendix I",
     text=(

@@ -5,7 +5,6 @@ from qpignn.paper.variants import ours
 
 SIZES = (100, 200, 400, 800, 1600, 3200)
 SPEC = Spec(
-    name="coverage_error",
     title="Error of coverage against the number of nodes",
     place="appendix C.1",
     datasets=("basic", "gaussian", "uniform"),

@@ -3,12 +3,10 @@
 from qpignn.paper.spec import REAL, SYNTHETIC, Spec
 
 SPEC = Spec(
-    name="datasets",
     title="Nodes, edges and features of the data sets",
     place="appendix G",
     datasets=(*SYNTHETIC, *REAL),
     metrics=("nodes", "edges", "features"),
     table="statistics",
-    facts="datasets",
     note="Under corrected an undirected edge counts once, and self-loops are gone.",
 )

@@ -6,8 +6,8 @@ from qpignn.paper.entries import lambda_opt
 
 SPEC = replace(
     lambda_opt.SPEC,
-    name="lambda_best",
     title="Best λ for each data set, drawn",
     place="appendix E, figure",
     picture="best_lambda",
+    facts="lambda_opt",
 )

@@ -6,7 +6,6 @@ LAMBDAS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.45, 0.5, 0.55, 0.6, 0.8, 1.0)
 # so that λ alone decides: nothing else shrinks or widens, and no early stop picks an epoch
 PLAIN = {"dropout": 0.0, "weight_decay": 0.0, "lr": 5e-3, "patience": None}
 SPEC = Spec(
-    name="lambda_curve",
     title="Coverage and width against λ on ER",
     place="5.2 figure, λ",
     datasets=("er",),

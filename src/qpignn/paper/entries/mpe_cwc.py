@@ -6,10 +6,8 @@ from qpignn.paper.entries import main
 
 SPEC = replace(
     main.SPEC,
-    name="mpe_cwc",
     title="Mean prediction error (MPE) and coverage width criterion (CWC)",
     place="appendix J, MPE and CWC",
     metrics=("mpe", "cwc"),
-    facts="mpe_cwc",
     note="",
 )

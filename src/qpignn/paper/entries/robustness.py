@@ -9,7 +9,6 @@ LEVELS = {
     "edge_dropout": (0.2, 0.4, 0.6),
 }
 SPEC = Spec(
-    name="robustness",
     title="Coverage and width on damaged ER graphs",
     place="5.2 table 2",
     datasets=("er",),
@@ -24,7 +23,6 @@ SPEC = Spec(
         for level in levels
     ),
     rows="condition",
-    facts="robustness",
     note="Under corrected the whole graph is damaged, feature noise in multiples of a column's "
     "deviation; under published only what is trained on, in the columns' own units.",
 )

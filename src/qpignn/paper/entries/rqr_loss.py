@@ -4,7 +4,6 @@ from qpignn.paper.spec import REAL, SYNTHETIC, Spec
 from qpignn.paper.variants import AUTO, TUNED, fixed, part
 
 SPEC = Spec(
-    name="rqr_loss",
     title="QpiGNN's heads with RQR's loss",
     place="appendix B",
     datasets=(*SYNTHETIC, *REAL),
@@ -14,5 +13,4 @@ SPEC = Spec(
         TUNED,
         AUTO,
     ),
-    facts="rqr_loss",
 )

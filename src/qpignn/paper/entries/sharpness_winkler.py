@@ -6,11 +6,9 @@ from qpignn.paper.entries import main
 
 SPEC = replace(
     main.SPEC,
-    name="sharpness_winkler",
     title="Sharpness and Winkler score",
     place="appendix J, sharpness and Winkler score",
     metrics=("sharpness", "winkler"),
-    facts="sharpness_winkler",
     note="Under the published protocol a unit missed counts once, as in the published code; "
     "otherwise 2/α times, which makes the score proper.",
 )

@@ -6,9 +6,7 @@ from qpignn.paper.entries import structural_shift
 
 SPEC = replace(
     structural_shift.SPEC,
-    name="shift_radar",
     title="Structural shift as radar plots",
     place="5.2 figure, structural shift",
     picture="radar",
-    facts=None,
 )

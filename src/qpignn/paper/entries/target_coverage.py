@@ -4,7 +4,6 @@ from qpignn.paper.spec import REAL, Condition, Spec
 from qpignn.paper.variants import CF_GNN, RQR, SQR
 
 SPEC = Spec(
-    name="target_coverage",
     title="Baselines at wanted coverages of 80, 85 and 95 %",
     place="appendix D",
     datasets=REAL,
@@ -12,5 +11,4 @@ SPEC = Spec(
     conditions=tuple(
         Condition(f"{100 * level:g} %", {"confidence_level": level}) for level in (0.8, 0.85, 0.95)
     ),
-    facts="target_coverage",
 )

@@ -3,7 +3,6 @@
 from qpignn.paper.spec import SYNTHETIC, Spec, Variant
 
 SPEC = Spec(
-    name="trajectories_synthetic",
     title="Training in the space of coverage, width and loss, synthetic data sets",
     place="appendix C.3, synthetic",
     datasets=SYNTHETIC,
