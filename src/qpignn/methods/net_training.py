@@ -275,14 +275,19 @@ def measure(
 
     def fused() -> StepResult:
         loss, outputs, gradient = step()
-        shown = measured(method, loss, outputs, training_set.y, weight)
-        return replace(shown, gradient=gradient)
+        return measured(method, loss, outputs, training_set.y, weight, gradient=gradient)
 
     return fused
 
 
 def measured(
-    method: NetMethod, loss: Tensor, outputs: Any, y: Tensor, weight: Tensor | None
+    method: NetMethod,
+    loss: Tensor,
+    outputs: Any,
+    y: Tensor,
+    weight: Tensor | None,
+    *,
+    gradient: Callable[[], None] | None = None,
 ) -> StepResult:
     """Return a loss together with coverage and mean width of the highest wanted level.
 
@@ -292,6 +297,7 @@ def measured(
         outputs: of the net.
         y: (units,), targets in the nets' units.
         weight: (members, units), or None where all units count the same.
+        gradient: computes the gradients of the weights; default autograd.
     """
 
     def shown() -> tuple[float, float]:
@@ -302,7 +308,7 @@ def measured(
         mean_width = mean_over_all(width(lower, upper), weight)
         return mean_over_all(hits, weight).mean().item(), mean_width.mean().item()
 
-    return StepResult(loss, shown)
+    return StepResult(loss, shown, gradient)
 
 
 def _calibrated(

@@ -171,9 +171,8 @@ class JointStep:
         self.share, self.weighted_price = share, prices.unsqueeze(-1) * share
         self.positive, self.positive_backward = POSITIVE[head.positive_name]
 
-    @torch.inference_mode()
     def forward(self) -> tuple[Tensor, HeadOutputs]:
-        """Return the loss and the head's outputs."""
+        """Return the loss and the head's outputs; gradient mode must be off."""
         share = self.share
         self.raw = self.net.forward()
         self.steps = self.positive(self.raw[1:])
@@ -198,9 +197,8 @@ class JointStep:
         loss += torch.dot(above.reshape(-1), self.to_above.view(-1))
         return loss, (value, below, above)
 
-    @torch.inference_mode()
     def backward(self) -> None:
-        """Fill in the gradients of all weights."""
+        """Fill in the gradients of all weights; gradient mode must be off."""
         to_raw = torch.empty_like(self.raw)
         to_raw[0] = self.to_value
         if self.sides == 1:
@@ -275,9 +273,19 @@ def joint_steps(
         return None
     if apart:
         return lambda: (*step_apart(steps, encoder.generator), lambda: None)
-    return lambda: (*steps[0].forward(), steps[0].backward)
+
+    def backward() -> None:
+        with torch.inference_mode():
+            steps[0].backward()
+
+    def forward() -> FusedResult:
+        with torch.inference_mode():
+            return (*steps[0].forward(), backward)
+
+    return forward
 
 
+@torch.inference_mode()
 def step_apart(
     steps: Sequence[JointStep], generator: torch.Generator
 ) -> tuple[Tensor, HeadOutputs]:
