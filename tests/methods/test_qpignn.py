@@ -274,12 +274,12 @@ def test_limits_in_the_precision_of_the_targets() -> None:
 def interrupting(model: QpiGNN, at: int, monkeypatch: pytest.MonkeyPatch) -> None:
     original, calls = net_training.measured, 0
 
-    def measured(*args: Any) -> Any:
+    def measured(*args: Any, **options: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls == at:
             raise KeyboardInterrupt
-        return original(*args)
+        return original(*args, **options)
 
     monkeypatch.setattr(net_training, "measured", measured)
 
