@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: demo test check coverage mutants docs results results-check bench fuzz faults audit clean
+.PHONY: demo test test-slow check coverage mutants docs results results-check bench fuzz faults audit clean
 
 # `make CONSTRAINTS=` takes the newest versions in place of the tested ones.
 CONSTRAINTS ?= --constraint constraints.txt
@@ -19,8 +19,11 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY)  ## from two tables to intervals, metrics and a report
 	$(BIN)/qpignn demo --out demo-output
 
-test: check  ## all checks and tests
-	$(BIN)/python -m pytest -n 2
+test: check  ## all checks, and all tests but the slow ones
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-slow: $(READY)  ## tests that kill processes, start a cluster, or complete the grid of methods and encoders
+	$(BIN)/python -m pytest -n 2 -m slow
 
 check: $(READY)  ## style, types, and who may import whom
 	$(BIN)/ruff check .

@@ -75,6 +75,7 @@ def measured(path: Path) -> list[dict[str, Any]]:
     return sorted(found, key=lambda row: row["seed"])
 
 
+@pytest.mark.slow
 def test_killed_and_called_again_it_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
     spec = tmp_path / "small.py"
     spec.write_text(SMALL)

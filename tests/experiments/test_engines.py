@@ -36,6 +36,7 @@ def _not_nice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAY_worker_niceness", "0")
 
 
+@pytest.mark.slow
 def test_processes_and_a_local_ray_cluster_give_the_rows_of_this_process() -> None:
     here = rows("processes", jobs=1)
     assert rows("processes") == here
@@ -50,6 +51,7 @@ def test_ray_reports_what_fails() -> None:
     assert str(error).startswith("TrainingError")
 
 
+@pytest.mark.slow
 def test_ray_joins_a_cluster_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray", reason="the extra 'ray' is not installed")
     from ray.cluster_utils import Cluster
@@ -82,6 +84,7 @@ class Deadly(Cell):
         return {"seed": self.seed}
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_costs_its_cell_only(tmp_path: Path) -> None:
     unlucky = Deadly("basic", "sqr", 7, settings={"marker": str(tmp_path / "died")})
     slow = Slow("basic", "sqr", 9)

@@ -1,4 +1,4 @@
-"""Every method with every encoder, by a covering set of pairs: fit, predict, save, load."""
+"""Every method with every encoder: fit, predict, save, load; beyond a covering set marked slow."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ NAMES = (*METHODS, "conformal:sqr", "ensemble:rqr")
 TURNS = cycle(VARIANTS)
 PAIRS = [(name, next(TURNS)) for _ in range(2) for name in NAMES]  # each variant at least twice
 PAIRS += [("qpignn", variant) for variant in VARIANTS]
+OTHER_PAIRS = [(name, v) for name in NAMES for v in VARIANTS if (name, v) not in PAIRS]
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +85,11 @@ def shown(pair: Any) -> str:
     )
 
 
-@pytest.mark.parametrize(("name", "settings"), PAIRS, ids=shown)
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [*PAIRS, *(pytest.param(*pair, marks=pytest.mark.slow) for pair in OTHER_PAIRS)],
+    ids=shown,
+)
 def test_method_trains_predicts_saves_and_loads(
     name: str, settings: dict[str, Any], graph: Data, tmp_path: Path
 ) -> None:

@@ -76,6 +76,7 @@ def test_two_ranks_give_the_numbers_of_one(tmp_path: Path) -> None:
         np.testing.assert_allclose(found["upper"], alone.upper, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.slow
 def test_a_rank_that_dies_ends_the_job_and_another_number_of_ranks_goes_on(tmp_path: Path) -> None:
     out = tmp_path / "model"
     fit = ["-m", "qpignn", "fit", "--dataset", "basic", "--out", str(out), "--lambda-width", "0.05"]
