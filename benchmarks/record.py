@@ -2,6 +2,7 @@
 
     python benchmarks/record.py write [--jobs 2]   # fit, and write benchmarks/record.json
     python benchmarks/record.py check [--jobs 2]   # fit again, and compare with that file
+    python benchmarks/record.py check --results results.sqlite   # use finished fits of this code
 
 ``check`` prints, for every part of the grid and every method, how many rows are bit-equal, and for
 the others by how many standard errors of the paired difference over seeds coverage, width and
@@ -107,12 +108,13 @@ def main() -> None:
     parser.add_argument("action", choices=("write", "check"))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--results", type=Path, help="store of finished fits; default a new one")
     asked = parser.parse_args()
     record: dict[str, list[Row]] = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     agrees = True
     with tempfile.TemporaryDirectory() as folder:
         for part in asked.parts:
-            now = rows(part, asked.jobs, Path(folder) / "results.sqlite")
+            now = rows(part, asked.jobs, asked.results or Path(folder) / "results.sqlite")
             if asked.action == "check":
                 agrees = compare(part, record[part], now) and agrees
                 print(f"{part}: {len(now)} rows compared", flush=True)
