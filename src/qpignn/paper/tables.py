@@ -13,21 +13,12 @@ from qpignn.paper.plan import AXES, METRICS, Plan
 from qpignn.paper.reference_figures import OWN_UNIT
 from qpignn.paper.spec import read_facts
 from qpignn.protocols import find_protocol
+from qpignn.reports.metric_texts import metric_texts
 from qpignn.reports.tables import Row, Shown, Table, seed_count
 
 UNITS = {"mpiw": 1, "mpe": 1, "winkler": 1, "sharpness": 2}  # powers of the target's unit
-NAMES = {
-    **{name: name.upper() for name in ("picp", "mpiw", "mpe", "cwc", "mae", "rmse")},
-    "sharpness": "sharpness",
-    "winkler": "Winkler",
-    "mean_bound": "mean bound",
-    "miss_rate": "miss rate",
-    "pinball": "pinball loss",
-    "lambda_found": "λ",
-    "fit_seconds": "seconds",
-    "peak_mb": "MB",
-    "coverage_error": "|PICP − wanted|",
-}
+NAMES = metric_texts("heading")
+"""Headings of metrics; others have their name."""
 
 
 def frame_of(plan: Plan, rows: Mapping[str, dict[str, Any]]) -> pd.DataFrame:
