@@ -135,10 +135,7 @@ def _headline(plan: Plan, frame: pd.DataFrame) -> Table:
         facts = pd.DataFrame(read_facts("main")).astype({"value": float})
         paper = facts.pivot_table(index=["variant", "dataset"], columns="metric", values="value")
         columns |= {f"{name} (paper)": paper for name in columns}
-    gains = {
-        shown: _gains(means, shown.removesuffix(" (paper)"), rivals)
-        for shown, means in columns.items()
-    }
+    gains = {name: _gains(columns[name], name.removesuffix(" (paper)"), rivals) for name in columns}
     labels = dict.fromkeys(label for gain in gains.values() for label in gain)
     rows = tuple((label, *(gains[shown].get(label, "–") for shown in columns)) for label in labels)
     title = f"{_title(plan, frame)}: coverage / width"
@@ -168,9 +165,8 @@ def _gains(means: pd.DataFrame, name: str, rivals: list[str]) -> dict[str, str]:
 
 def _gain(ratio: pd.Series[float]) -> str:
     parts = (100 * (float(ratio[metric]) - 1) for metric in ("picp", "mpiw"))
-    return " / ".join(
-        f"{round(part):+d} %".replace("-", "−") if math.isfinite(part) else "–" for part in parts
-    )
+    shown = (f"{round(part):+d} %" if math.isfinite(part) else "–" for part in parts)
+    return " / ".join(shown).replace("-", "−")
 
 
 def _size(name: str, protocol: str, metric: str) -> float:
@@ -231,14 +227,11 @@ def difference_table(plan: Plan, frame: pd.DataFrame) -> Table:
         frame: rows of :func:`frame_of`.
     """
     differences = against_paper(plan, frame)
-    rows = [
-        (
-            *(str(line[axis]) for axis in AXES),
-            NAMES.get(line["metric"], line["metric"]),
-            *((Shown(line["metric"], line[name]),) for name in ("ours", "paper", "difference")),
-        )
-        for line in differences.to_dict("records")
-    ]
+    rows: list[Row] = []
+    for line in differences.to_dict("records"):
+        place, metric = (str(line[axis]) for axis in AXES), line["metric"]
+        figures = ((Shown(metric, line[name]),) for name in ("ours", "paper", "difference"))
+        rows.append((*place, NAMES.get(metric, metric), *figures))
     lines = [
         f"{line['variant'] or 'all'} {NAMES.get(line['metric'], line['metric'])} "
         f"{line['median']:.3f} (largest {line['max']:.3f}, {line['size']} figures)"
