@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from qpignn.diagnostics.coverage import percent
-from qpignn.diagnostics.wording import WORDINGS
+from qpignn.diagnostics.wording import WORDINGS, percent
 from qpignn.errors import plural
 from qpignn.reports import markup
 from qpignn.reports.explorer import explorer
