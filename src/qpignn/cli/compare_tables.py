@@ -27,7 +27,9 @@ def print_rows(rows: list[dict[str, Any]], protocol: str) -> None:
     table = over_seeds(rows)
     for name in ("picp", "mpiw", "winkler"):
         figures = zip(table[f"{name}_mean"], table[f"{name}_std"], table["seeds"], strict=True)
-        table[name] = [f"{mean:.3f}" + f" ± {std:.3f}" * (n > 1) for mean, std, n in figures]
+        table[name] = [
+            f"{mean:.3f} ± {std:.3f}" if n > 1 else f"{mean:.3f}" for mean, std, n in figures
+        ]
     title = f"protocol {protocol}, mean ± deviation over {seed_count(table['seeds'])} seeds"
     _print_lines(
         title,

@@ -77,7 +77,13 @@ def count_coverage(hits: Mask, level: float) -> Coverage:
     low, high = map(float, binomtest(covered, nodes).proportion_ci(0.95, "wilson"))
     too_few = float(binom.cdf(covered, nodes, level))
     too_many = float(binom.sf(covered - 1, nodes, level))
-    return Coverage(level, nodes, covered, covered / nodes, low, high, too_few, too_many)
+    return Coverage(
+        *(level, nodes, covered, covered / nodes),
+        low=low,
+        high=high,
+        too_few=too_few,
+        too_many=too_many,
+    )
 
 
 class RenamedFields:

@@ -171,9 +171,13 @@ def diagnose(
     ]
     if width is not None and errors:  # no bins if a width is infinite
         reported += findings.width_findings(rank_correlation(width[held_out], error))
-    ordered = findings.by_severity(reported)
     return Diagnosis(
-        level, overall, levels, divisions, side, unbounded, below, above, errors, shift, ordered
+        *(level, overall, levels, divisions, side, unbounded),
+        below=below,
+        above=above,
+        errors=errors,
+        shift=shift,
+        findings=findings.by_severity(reported),
     )
 
 

@@ -131,7 +131,8 @@ def compare_rows(
         columns.append((NEARBY, 2 * nearby.auc - 1))
     p_value = min(1.0, len(p_values) * min(p_values))
     columns.sort(key=lambda named: -named[1])
-    return Shift(*counts, together.auc, together.error, p_value, columns)
+    auc, error = together.auc, together.error
+    return Shift(*counts, auc=auc, error=error, p_value=p_value, columns=columns)
 
 
 def _stacked(tables: list[Any]) -> Any:
