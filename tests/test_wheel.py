@@ -54,7 +54,7 @@ def elsewhere(installed: Path, *command: str) -> str:
 def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "qpignn/py.typed" in names
-    assets = ["page.html", "page.css", *(f"{name}.js" for name in SCRIPTS)]
+    assets = ["page.html", "page.css", "metrics.csv", *(f"{name}.js" for name in SCRIPTS)]
     assert {f"qpignn/reports/assets/{name}" for name in assets} <= set(names)
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"qpignn"}
 
