@@ -33,6 +33,15 @@ def test_scripts(name: str, real: Callable[..., Any], tmp_path: Path) -> None:
     assert pixels[..., :3].std() > 0.05  # something is drawn
 
 
+def test_transformer_encoder_prints_figures_of_every_encoder() -> None:
+    command = [sys.executable, str(EXAMPLES / "transformer_encoder.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [line[0] for line in lines] == ["sage", "mlp", "Transformer"]
+    assert all(0.5 <= float(line[2]) <= 1 and float(line[4]) > 0 for line in lines)
+
+
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], Path]:
     folder = tmp_path_factory.mktemp("notebook")
