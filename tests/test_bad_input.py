@@ -461,6 +461,6 @@ def test_every_error_a_user_can_meet_is_on_the_list() -> None:
     assert {kind.__name__ for kind in ours} - elsewhere == {case.error.__name__ for _, case in ALL}
 
 
-def test_names_are_told_apart() -> None:
+def test_case_names_are_unique() -> None:
     names = [case.name for _, case in ALL]
     assert len(names) == len(set(names)) >= 60

@@ -27,7 +27,7 @@ def blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
-def test_the_map_is_what_import_linter_enforces() -> None:
+def test_architecture_layers_equal_import_linter_contracts() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     contracts = settings["tool"]["importlinter"]["contracts"]
     house, inside = (one for one in contracts if one["type"] == "layers")
@@ -40,7 +40,7 @@ def test_the_map_is_what_import_linter_enforces() -> None:
     assert f"Inside `data`: {' > '.join(rooms)}." in page
 
 
-def test_every_module_is_on_the_map() -> None:
+def test_architecture_names_every_module() -> None:
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     source = ROOT / "src" / "qpignn"
     for path in source.rglob("*.py"):
@@ -198,7 +198,7 @@ def test_every_block_of_a_page_runs(
         assert written["id"].tolist() == [f"A{i}" for i in range(0, 60, 6)]
 
 
-def test_every_method_has_its_page_and_links_lead_somewhere() -> None:
+def test_every_method_has_a_page_and_links_exist() -> None:
     for name in ALL:
         assert (ROOT / "docs" / "methods" / f"{name}.md").is_file()
     for page in (ROOT / "docs").rglob("*.md"):
@@ -206,7 +206,7 @@ def test_every_method_has_its_page_and_links_lead_somewhere() -> None:
             assert (page.parent / target).exists(), (page, target)
 
 
-def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+def test_site_builds_without_a_warning(tmp_path: Path) -> None:
     site = tmp_path / "site"
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -19,7 +19,9 @@ NEEDS = {"roads": "anaheim"}
 
 
 @pytest.mark.parametrize("name", ["roads", "stations"])
-def test_scripts(name: str, real: Callable[..., Any], tmp_path: Path) -> None:
+def test_script_runs_and_draws_a_picture(
+    name: str, real: Callable[..., Any], tmp_path: Path
+) -> None:
     if name in NEEDS:
         real(NEEDS[name])
     picture = tmp_path / "picture.png"
@@ -51,7 +53,7 @@ def notebook(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], Path]
     return [cell.outputs for cell in book.cells if cell.cell_type == "code"], folder
 
 
-def test_the_notebook_shows_tables_and_pictures(notebook: tuple[list[Any], Path]) -> None:
+def test_notebook_shows_tables_and_pictures(notebook: tuple[list[Any], Path]) -> None:
     outputs, folder = notebook
     shown = [output["data"] for cell in outputs for output in cell if "data" in output]
     pages = [data["text/html"] for data in shown if "text/html" in data]

@@ -108,7 +108,7 @@ def heavy(size: float) -> Data:
 
 
 @pytest.mark.parametrize("power", [-330, 330])
-def test_a_square_root_knows_no_unit(power: int) -> None:
+def test_sqrt_transform_does_not_depend_on_the_unit(power: int) -> None:
     found, wanted = (
         QpiGNN(epochs=30, target_transform="sqrt").fit(data).predict_interval(data)
         for data in (heavy(4.0**power), heavy(1.0))
@@ -118,7 +118,7 @@ def test_a_square_root_knows_no_unit(power: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1e30, 1e200])
-def test_a_heavy_tail_is_seen_at_any_size(size: float) -> None:
+def test_heavy_tail_is_detected_at_any_scale(size: float) -> None:
     model = QpiGNN(epochs=30).fit(heavy(size))
     assert model.y_scaler_.name == "log1p"
     check_bounds(model.predict_interval(heavy(size)))
@@ -158,7 +158,7 @@ def test_column_constant_on_labelled_nodes_only_is_left_out_with_a_warning(
 
 
 @every_method
-def test_a_constant_column_of_any_value_changes_nothing(name: str) -> None:
+def test_constant_column_changes_no_interval(name: str) -> None:
     found = []
     for constant in (0.1, -1e30):
         data = graph()
@@ -201,7 +201,7 @@ def side_by_side(one: Data, other: Data) -> Data:
 
 
 @every_method
-def test_parts_that_no_edge_joins_are_strangers(name: str) -> None:
+def test_disconnected_graphs_do_not_affect_each_other(name: str) -> None:
     data = graph()
     model = make_method(name, epochs=5, **SETTINGS.get(name, {})).fit(data)
     other = graph(nodes=40)
@@ -225,7 +225,7 @@ def star(leaves: int, dtype: torch.dtype = torch.float32) -> Data:
 
 
 @pytest.mark.parametrize("batch_size", [None, 64])
-def test_a_hub_of_a_hundred_thousand_neighbours(batch_size: int | None) -> None:
+def test_hub_of_100000_neighbours_float32_agrees_with_float64(batch_size: int | None) -> None:
     """Float32 follows float64: three epochs of lr 0.01 begin at the same weights and masks."""
     data = star(10**5)
     found = {}
@@ -244,7 +244,7 @@ def relabelled(data: Data, order: Tensor) -> Data:
     return Data(x=data.x[order], edge_index=place[data.edge_index])
 
 
-def test_the_place_of_a_hub_among_the_nodes_does_not_matter() -> None:
+def test_intervals_do_not_depend_on_the_position_of_a_hub() -> None:
     data = star(10**5)
     model = QpiGNN(members=1, hidden=4, epochs=3).fit(data)
     order = torch.arange(10**5, -1, -1)

@@ -154,7 +154,9 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_mistake(case: Case, qpignn: Run, here: Path) -> None:
+def test_command_with_invalid_input_exits_2_with_one_error_line(
+    case: Case, qpignn: Run, here: Path
+) -> None:
     before = {path.name for path in here.iterdir()}
     done = qpignn(*case.words.split())
     assert done.code == 2, done.err
@@ -169,7 +171,7 @@ def test_mistake(case: Case, qpignn: Run, here: Path) -> None:
 @pytest.mark.parametrize(
     "words", ["fit --jsn", "fit --epochs many --out m", "report", "fly", "--debg"]
 )
-def test_options_that_are_none(words: str, qpignn: Run) -> None:
+def test_unknown_option_or_value_exits_2_without_a_traceback(words: str, qpignn: Run) -> None:
     done = qpignn(*words.split())
     assert (done.code, "Traceback" in done.err) == (2, False)
 
@@ -181,7 +183,9 @@ def broken(*_: object, **__: object) -> None:
     raise KeyError("colour")
 
 
-def test_a_bug_of_ours_is_told_in_a_line(qpignn: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_exception_exits_1_with_one_line(
+    qpignn: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("qpignn.cli.datasets._row", broken)
     done = qpignn("datasets")
     assert done.code == 1
@@ -193,7 +197,9 @@ def test_a_bug_of_ours_is_told_in_a_line(qpignn: Run, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize(
     "words", ["--debug datasets", "datasets --debug", "datasets --json --debug"]
 )
-def test_debug_shows_where(words: str, qpignn: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_debug_shows_the_traceback_of_a_bug(
+    words: str, qpignn: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("qpignn.cli.datasets._row", broken)
     done = qpignn(*words.split())
     assert done.code == 1
@@ -203,7 +209,7 @@ def test_debug_shows_where(words: str, qpignn: Run, monkeypatch: pytest.MonkeyPa
     assert "Traceback" not in qpignn("datasets").err  # it does not stay
 
 
-def test_debug_of_a_mistake_keeps_its_code(
+def test_debug_of_invalid_input_keeps_exit_code_2(
     qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = qpignn("evaluate", "nowhere", "--debug")
@@ -225,7 +231,7 @@ def test_debug_is_in_the_help(qpignn: Run) -> None:
         RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
     ],
 )
-def test_too_little_memory_is_no_bug(
+def test_memory_error_exits_2_with_advice(
     qpignn: Run, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def full(*_: object) -> None:
@@ -238,9 +244,7 @@ def test_too_little_memory_is_no_bug(
     assert "batch_size" in done.err
 
 
-def test_a_rank_that_ended_is_not_the_users_mistake(
-    qpignn: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rank_error_exits_1(qpignn: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def lost(*_: object) -> None:
         raise RankError("rank 1 of 2: another one has ended")
 
@@ -248,7 +252,7 @@ def test_a_rank_that_ended_is_not_the_users_mistake(
     assert qpignn("datasets").code == 1
 
 
-def test_the_environment_of_torchrun_is_read_with_care(
+def test_fit_invalid_environment_of_torchrun_is_refused(
     qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "two")
@@ -264,7 +268,7 @@ def test_the_environment_of_torchrun_is_read_with_care(
 
 
 @pytest.mark.parametrize("words", [("datasets",), ("datasets", "--json"), ("paper", "list")])
-def test_a_reader_that_goes_away_ends_it_silently(words: tuple[str, ...]) -> None:
+def test_closed_pipe_exits_141_without_output(words: tuple[str, ...]) -> None:
     ours = [sys.executable, "-m", "qpignn", *words]
     with subprocess.Popen(ours, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -275,7 +279,7 @@ def test_a_reader_that_goes_away_ends_it_silently(words: tuple[str, ...]) -> Non
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_behind_standard_output_is_told_in_one_line() -> None:
+def test_full_disk_of_standard_output_exits_2_with_one_line() -> None:
     words = [sys.executable, "-m", "qpignn", "paper", "list"]
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
@@ -331,7 +335,7 @@ def test_ctrl_c(
     assert ("all training was done already" in done.err) == saving
 
 
-def test_ctrl_c_while_comparing_says_what_is_kept(
+def test_ctrl_c_in_compare_reports_stored_rows(
     qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("qpignn.experiments.cell.Cell.run", interrupt)
@@ -351,7 +355,7 @@ def test_ctrl_c_while_predicting_leaves_the_old_file(
     assert not list(here.glob(".i.csv*"))
 
 
-def test_a_real_ctrl_c(here: Path) -> None:
+def test_sigint_of_a_process_exits_130(here: Path) -> None:
     words = [
         sys.executable,
         "-m",
@@ -405,7 +409,9 @@ FULL = [
 @pytest.mark.parametrize(
     ("words", "out"), [case[1:] for case in FULL], ids=[case[0] for case in FULL]
 )
-def test_a_full_disk(words: tuple[object, ...], out: str, qpignn: Run, here: Path) -> None:
+def test_full_disk_exits_2_with_one_line_and_no_partial_file(
+    words: tuple[object, ...], out: str, qpignn: Run, here: Path
+) -> None:
     with small_files(1000):
         done = qpignn(*words)
     assert done.code == 2, done.err
@@ -418,7 +424,7 @@ def test_a_full_disk(words: tuple[object, ...], out: str, qpignn: Run, here: Pat
         assert not (here / out / "mapped.json").exists()
 
 
-def test_rows_that_can_no_longer_be_kept(
+def test_compare_with_a_results_file_that_cannot_be_written_exits_2(
     qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put = Store.put
@@ -438,7 +444,7 @@ def test_rows_that_can_no_longer_be_kept(
 
 
 @pytest.mark.parametrize("words", [case[1] for case in FULL], ids=[case[0] for case in FULL])
-def test_a_read_only_folder_is_found_before_any_work(
+def test_read_only_folder_is_refused_before_training(
     words: tuple[object, ...], qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root may
@@ -449,7 +455,7 @@ def test_a_read_only_folder_is_found_before_any_work(
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
-def test_a_folder_that_becomes_read_only(
+def test_predict_to_a_folder_that_becomes_read_only_exits_2(
     number: int, qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -464,7 +470,7 @@ def test_a_folder_that_becomes_read_only(
     assert words in done.err
 
 
-def test_a_file_that_may_not_be_read(
+def test_file_without_read_permission_exits_2(
     qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -498,7 +504,7 @@ def test_main_small_address_space_ends_with_one_sentence(here: Path, kilobytes: 
         OSError("libgomp.so.1: failed to map segment from shared object"),
     ],
 )
-def test_told_library_that_does_not_fit_is_no_bug(error: Exception) -> None:
+def test_describe_error_library_beyond_address_space_exits_2(error: Exception) -> None:
     message, code = describe_error(error)
     assert code == 2
     assert "raise the limit (ulimit -v)" in message

@@ -38,7 +38,7 @@ def test_one_row_per_data_set_method_and_seed(compare: Run) -> None:
     assert "0 of them found" in compare(*words, "--fresh").err
 
 
-def test_the_table_and_several_levels(compare: Run) -> None:
+def test_compare_prints_a_table_for_several_levels(compare: Run) -> None:
     done = compare("--datasets", "basic", "--seeds", 2, "--confidence", "0.5,0.9")
     assert done.code == 0
     assert "protocol corrected, mean ± deviation over 2 seeds" in done.out
@@ -48,13 +48,13 @@ def test_the_table_and_several_levels(compare: Run) -> None:
     assert "±" not in alone.split("seconds")[1]  # one seed has no spread to show
 
 
-def test_a_fixed_width_penalty_and_the_published_protocol(compare: Run) -> None:
+def test_compare_fixed_width_penalty_under_published_protocol(compare: Run) -> None:
     words = ("--lambda-width", "0.5", "--protocol", "published", "--seeds", 1, "--json")
     (row,) = json.loads(compare("--datasets", "basic", *words).out)
     assert (row["lambda_width"], row["protocol"], row["view"]) == (0.5, "published", "isolated")
 
 
-def test_all_means_what_is_here_and_names_the_rest(
+def test_compare_all_datasets_runs_available_ones_and_lists_the_others(
     compare: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for variable in ("QPIGNN_DATA_DIR", "QPIGNN_CACHE_DIR"):
@@ -78,7 +78,9 @@ def test_against_a_published_table(compare: Run, tmp_path: Path) -> None:
     assert "1 data sets" in done.err
 
 
-def test_interrupted_it_says_what_is_kept(compare: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_compare_interrupted_reports_stored_rows_and_resumes(
+    compare: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     words = ("--datasets", "basic", "--seeds", 3)
     compare("--datasets", "basic", "--seeds", 1)
 
@@ -93,7 +95,7 @@ def test_interrupted_it_says_what_is_kept(compare: Run, monkeypatch: pytest.Monk
     assert "1 of them found" in compare(*words).err
 
 
-def test_a_failing_cell_is_named_and_the_exit_code_tells(compare: Run) -> None:
+def test_compare_failing_cell_is_listed_and_exits_1(compare: Run) -> None:
     done = compare("--datasets", "basic", "--seeds", 1, "--set", "lr=1e30")
     assert done.code == 1
     assert "failed: basic qpignn seed 0: TrainingError" in done.err
@@ -114,7 +116,9 @@ def test_a_failing_cell_is_named_and_the_exit_code_tells(compare: Run) -> None:
         (("--datasets", "basic", "--protocol", "published", "--view", "inductive"), "isolated"),
     ],
 )
-def test_mistakes(compare: Run, words: tuple[object, ...], message: str) -> None:
+def test_compare_invalid_options_exit_2(
+    compare: Run, words: tuple[object, ...], message: str
+) -> None:
     done = compare(*words)
     assert done.code == 2
     assert message in done.err
@@ -133,7 +137,9 @@ def test_settings_by_name(compare: Run) -> None:
     assert (done.code, "has no setting 'colour'" in done.err) == (2, True)
 
 
-def test_the_curve_command(qpignn: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_curve_writes_rows_and_picture(
+    qpignn: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("qpignn.cli.curve.LAMBDAS", (0.05, 0.5))
     monkeypatch.setattr("qpignn.cli.curve.PLAIN", {"epochs": 2})
     picture = tmp_path / "figures" / "lambda.png"

@@ -6,7 +6,9 @@ from typing import Any
 import pandas as pd
 
 
-def test_demo_goes_all_the_way(qpignn: Callable[..., Any], tmp_path: Path) -> None:
+def test_demo_writes_tables_intervals_metrics_and_report(
+    qpignn: Callable[..., Any], tmp_path: Path
+) -> None:
     done = qpignn("demo", "--out", tmp_path, "--json")
     assert done.code == 0
     figures = json.loads(done.out)

@@ -46,7 +46,7 @@ def expected(model: Path, truth: pd.DataFrame, judged: Any) -> dict[str, float]:
     }
 
 
-def test_evaluate_on_labels_that_became_known_since(
+def test_evaluate_with_labels_added_after_the_fit(
     qpignn: Run, world: tuple[Path, pd.DataFrame], tmp_path: Path
 ) -> None:
     model, truth = world
@@ -77,7 +77,7 @@ def test_evaluate_on_another_graph_with_labels(
         assert figures[name] == pytest.approx(value, rel=1e-5), name
 
 
-def test_evaluate_refuses_what_it_cannot_judge(
+def test_evaluate_without_new_targets_of_known_nodes_is_refused(
     qpignn: Run, world: tuple[Path, pd.DataFrame], tmp_path: Path
 ) -> None:
     model, truth = world
@@ -95,7 +95,7 @@ def test_evaluate_refuses_what_it_cannot_judge(
     assert "--edges needs --nodes" in qpignn("evaluate", model, "--edges", file).err
 
 
-def test_evaluate_without_graph_says_whether_the_graph_helps(
+def test_evaluate_without_graph_reports_the_effect_of_the_graph(
     world: tuple[Path, pd.DataFrame], qpignn: Run
 ) -> None:
     model, _ = world

@@ -49,7 +49,7 @@ def nodes_only(shops: Path) -> tuple[object, ...]:
     return ("fit", "--nodes", shops, *options)
 
 
-def test_it_tells_what_it_read_and_decided(qpignn: Run, shops: Path) -> None:
+def test_fit_reports_graph_columns_split_and_settings(qpignn: Run, shops: Path) -> None:
     done = qpignn(*words(shops, "--categorical", "zone"))
     assert done.code == 0, done.err
     assert "60 nodes (50 labelled), 59 edges, 6 features" in done.err
@@ -68,7 +68,7 @@ def test_it_tells_what_it_read_and_decided(qpignn: Run, shops: Path) -> None:
     assert list(fit.table["note"][:2]) == ["text 0", "text 1"]
 
 
-def test_free_text_is_refused_with_the_way_out(qpignn: Run, shops: Path) -> None:
+def test_fit_free_text_column_is_refused_with_advice(qpignn: Run, shops: Path) -> None:
     done = qpignn("fit", "--nodes", shops, "--target", "sales", "--out", shops.parent / "m")
     assert done.code == 2
     assert "'note'" in done.err
@@ -136,7 +136,7 @@ def test_new_nodes_join_the_graph_of_the_fit(qpignn: Run, shops: Path) -> None:
     assert len(pd.read_csv(out)) == 61
 
 
-def test_a_graphml_file(qpignn: Run, tmp_path: Path) -> None:
+def test_fit_and_predict_on_graphml(qpignn: Run, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     graph = nx.DiGraph()
     for i in range(60):
@@ -186,7 +186,7 @@ def test_codes_keep_their_zeros_from_file_to_file(qpignn: Run, shops: Path) -> N
     assert (done.code, "got new ones" in done.err) == (0, False)
 
 
-def test_a_decimal_comma(qpignn: Run, shops: Path) -> None:
+def test_fit_decimal_comma_is_detected_and_stored(qpignn: Run, shops: Path) -> None:
     frame = pd.read_csv(shops).drop(columns="note")
     frame.to_csv(shops, index=False, sep=";", decimal=",")
     words = nodes_only(shops)

@@ -73,7 +73,7 @@ def test_evaluate_uses_the_held_out_nodes(
     assert "coverage (PICP)" in qpignn("evaluate", fitted).out
 
 
-def test_a_new_graph_with_the_same_columns(
+def test_predict_new_graph_with_the_columns_of_the_fit(
     qpignn: Run, files: tuple[Path, Path], fitted: Path, tmp_path: Path
 ) -> None:
     new = tmp_path / "new.csv"
@@ -96,7 +96,7 @@ def test_a_new_graph_with_the_same_columns(
     assert "lacks the column 'slope'" in done.err
 
 
-def test_the_users_own_split(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_fit_split_column_is_used(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
     frame = pd.read_csv(files[0])
     frame["part"] = np.where(np.arange(80) < 60, "train", "test")
     frame.to_csv(files[0], index=False)
@@ -107,7 +107,9 @@ def test_the_users_own_split(qpignn: Run, files: tuple[Path, Path], tmp_path: Pa
     assert json.loads(qpignn("evaluate", tmp_path / "m", "--json").out)["n_test"] == 16
 
 
-def test_a_data_set_by_name_without_held_out_nodes(qpignn: Run, tmp_path: Path) -> None:
+def test_fit_data_set_without_held_out_nodes_cannot_be_evaluated(
+    qpignn: Run, tmp_path: Path
+) -> None:
     folder = tmp_path / "m"
     options = ("--test-fraction", 0, "--epochs", 2, "--confidence", 0.8, "--out", folder, "--json")
     report = json.loads(qpignn("fit", "--dataset", "basic", *options).out)
@@ -166,7 +168,9 @@ def test_bad_prediction_options(
     assert message in done.err
 
 
-def test_a_cut_model_and_no_model(qpignn: Run, fitted: Path, tmp_path: Path) -> None:
+def test_evaluate_truncated_or_missing_model_exits_2(
+    qpignn: Run, fitted: Path, tmp_path: Path
+) -> None:
     weights = fitted / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])
     done = qpignn("evaluate", fitted)
@@ -175,9 +179,7 @@ def test_a_cut_model_and_no_model(qpignn: Run, fitted: Path, tmp_path: Path) -> 
     assert (done.code, "expected a saved model" in done.err) == (2, True)
 
 
-def test_outputs_that_cannot_be_written_are_found_before_training(
-    qpignn: Run, tmp_path: Path
-) -> None:
+def test_unwritable_outputs_are_refused_before_training(qpignn: Run, tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.write_text("a file")
     for words in (
@@ -191,7 +193,7 @@ def test_outputs_that_cannot_be_written_are_found_before_training(
         assert "epoch" not in done.err
 
 
-def test_a_folder_mixed_from_two_fits_is_refused(
+def test_evaluate_folder_mixed_from_two_fits_is_refused(
     qpignn: Run, files: tuple[Path, Path], fitted: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
@@ -204,7 +206,9 @@ def test_a_folder_mixed_from_two_fits_is_refused(
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"roles": null}', None])
-def test_a_damaged_origin_is_refused(qpignn: Run, fitted: Path, content: str | None) -> None:
+def test_evaluate_damaged_fit_json_is_refused(
+    qpignn: Run, fitted: Path, content: str | None
+) -> None:
     if content is None:
         (fitted / "fit.json").unlink()
     else:

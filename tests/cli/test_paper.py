@@ -28,7 +28,7 @@ SPEC = Spec(
 """
 
 
-def test_the_list_names_everything(qpignn: Run) -> None:
+def test_paper_list_names_every_spec(qpignn: Run) -> None:
     listed = json.loads(qpignn("paper", "list", "--json").out)
     assert {line["name"] for line in listed} == set(specs())
     assert {line["kind"] for line in listed} == {"table", "figure"}
@@ -76,7 +76,7 @@ def measured(path: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_killed_and_called_again_it_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
+def test_paper_run_killed_and_repeated_gives_the_rows_of_one_run(tmp_path: Path) -> None:
     spec = tmp_path / "small.py"
     spec.write_text(SMALL)
 
@@ -111,7 +111,7 @@ def test_killed_and_called_again_it_ends_as_if_it_had_not_been(tmp_path: Path) -
     assert tables[0] == tables[1]
 
 
-def test_the_worked_example_of_a_new_table(qpignn: Run, tmp_path: Path) -> None:
+def test_paper_run_of_the_example_in_contributing(qpignn: Run, tmp_path: Path) -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     assert len(code.splitlines()) <= 40
@@ -122,7 +122,7 @@ def test_the_worked_example_of_a_new_table(qpignn: Run, tmp_path: Path) -> None:
     assert "| er | a third lost |" in (tmp_path / "dropout.corrected.md").read_text()
 
 
-def test_mistakes(qpignn: Run, tmp_path: Path) -> None:
+def test_paper_invalid_spec_or_name_exits_2(qpignn: Run, tmp_path: Path) -> None:
     done = qpignn("paper", "run", "mains")
     assert (done.code, "unknown table or figure 'mains': did you mean main" in done.err) == (
         2,
@@ -155,7 +155,7 @@ def test_mistakes(qpignn: Run, tmp_path: Path) -> None:
     assert Store(tmp_path / "r.sqlite").get([]) == {}
 
 
-def test_what_fails_is_told_and_the_rest_is_shown(qpignn: Run, tmp_path: Path) -> None:
+def test_paper_run_lists_failed_cells_and_shows_the_others(qpignn: Run, tmp_path: Path) -> None:
     broken = SMALL.replace('{"epochs": 40})', '{"epochs": 2}), Variant("B", "sqr", {"lr": 1e30})')
     (tmp_path / "half.py").write_text(broken.replace("seeds=12", "seeds=1"))
     where = ("--results", tmp_path / "r.sqlite", "--out", tmp_path)

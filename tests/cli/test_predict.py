@@ -42,7 +42,7 @@ def fit_on(qpignn: Run, tmp_path: Path) -> Callable[..., Path]:
     return fit
 
 
-def test_predict_says_nothing_where_nothing_is_wrong(
+def test_predict_without_findings_prints_no_warning(
     qpignn: Run, fit_on: Callable[..., Path], tmp_path: Path
 ) -> None:
     model = fit_on(*counties())

@@ -43,7 +43,7 @@ def districts(tmp_path: Path) -> tuple[str, ...]:
     return tuple(map(str, (*files, "--target", "load")))
 
 
-def test_a_district_with_four_times_the_noise_is_named(
+def test_report_warns_of_a_district_with_four_times_the_noise(
     qpignn: Run, districts: tuple[str, ...], tmp_path: Path
 ) -> None:
     folder = tmp_path / "model"
@@ -88,7 +88,7 @@ def counties(real: Callable[..., Data], tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "nodes.csv", tmp_path / "edges.csv"
 
 
-def test_the_county_data_from_two_csv_files(
+def test_fit_predict_and_report_on_county_tables(
     qpignn: Run, counties: tuple[Path, Path], tmp_path: Path
 ) -> None:
     folder, out = tmp_path / "model", tmp_path / "intervals.csv"
@@ -115,7 +115,7 @@ def test_the_county_data_from_two_csv_files(
     assert "state" in [one["name"] for one in content["groupings"]]
 
 
-def test_where_to_write_and_what_to_show(
+def test_report_options_for_output_level_and_columns(
     qpignn: Run, districts: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, page = tmp_path / "model", tmp_path / "pages" / "page.html"
@@ -138,7 +138,7 @@ def test_where_to_write_and_what_to_show(
     assert (done.code, "ending in .html" in done.err) == (2, True)
 
 
-def test_without_held_out_nodes_it_says_so(qpignn: Run, tmp_path: Path) -> None:
+def test_report_without_held_out_nodes_has_no_figures(qpignn: Run, tmp_path: Path) -> None:
     folder = tmp_path / "m"
     words = ("--test-fraction", 0, "--epochs", 2, "--out", folder)
     assert qpignn("fit", "--dataset", "basic", *words).code == 0
@@ -149,7 +149,7 @@ def test_without_held_out_nodes_it_says_so(qpignn: Run, tmp_path: Path) -> None:
     assert content["band"] is None
 
 
-def test_a_map_where_nodes_have_coordinates(qpignn: Run, tmp_path: Path) -> None:
+def test_report_with_coordinates_has_a_map(qpignn: Run, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"id": range(60), "lon": rng.uniform(5, 15, 60)})
     frame["lat"], frame["y"] = rng.uniform(47, 55, 60), rng.normal(size=60)
@@ -193,7 +193,7 @@ def test_report_shows_every_column_of_the_table_also_those_that_are_no_features(
 
 
 @pytest.mark.parametrize("side", ["upper", "lower"])
-def test_evaluate_and_report_one_sided_speak_of_the_bound(
+def test_evaluate_and_report_one_sided_use_terms_for_bounds(
     qpignn: Run, tmp_path: Path, side: str
 ) -> None:
     words = ("--set", f"side={side}", "--epochs", 2, "--out", tmp_path / "m")

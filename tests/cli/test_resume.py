@@ -109,7 +109,9 @@ def test_fit_without_resume_starts_from_the_beginning_and_prints_it(
     assert "unfinished" not in done.err
 
 
-def test_nothing_to_resume_is_no_mistake(qpignn: Run, tmp_path: Path) -> None:
+def test_fit_resume_without_checkpoint_starts_from_the_beginning(
+    qpignn: Run, tmp_path: Path
+) -> None:
     done = qpignn(*fit(tmp_path / "m", "--resume"))
     assert done.code == 0
     folder = tmp_path / "m" / "checkpoint"
@@ -130,7 +132,7 @@ def test_another_fit_is_not_resumed(
     assert "resuming at epoch 8 of training 1" in done.err
 
 
-def test_a_mistake_in_the_command_costs_no_checkpoint(
+def test_fit_with_invalid_settings_keeps_the_checkpoint(
     qpignn: Run, tmp_path: Path, stop: Callable[[int, BaseException], None]
 ) -> None:
     stop(9, MemoryError("gone"))
@@ -139,7 +141,7 @@ def test_a_mistake_in_the_command_costs_no_checkpoint(
     assert "resuming at epoch 8" in qpignn(*fit(tmp_path / "m", "--resume")).err
 
 
-def test_a_second_ctrl_c_leaves_the_checkpoint(
+def test_fit_second_ctrl_c_while_saving_keeps_the_checkpoint(
     qpignn: Run,
     tmp_path: Path,
     stop: Callable[[int, BaseException], None],

@@ -142,7 +142,7 @@ def test_open_graph_with_a_record_in_its_own_folder_ignores_it(graph: Path, cach
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"format": 1, "files": []}', "\x00"])
-def test_open_graph_with_a_damaged_record_checks_anew(
+def test_open_graph_with_a_damaged_record_checks_again(
     graph: Path, cache: Path, content: str, read_bytes: list[int]
 ) -> None:
     open_graph(graph)

@@ -23,7 +23,9 @@ def rich(path_graph: Data) -> Data:
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_there_and_back(rich: Data, tmp_path: Path, sparse: bool) -> None:
+def test_save_graph_then_load_graph_gives_the_same_graph(
+    rich: Data, tmp_path: Path, sparse: bool
+) -> None:
     dense = rich.x
     if sparse:
         rich.x = rich.x.to_sparse_csr()

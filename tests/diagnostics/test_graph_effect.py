@@ -47,7 +47,7 @@ def test_graph_effect_error_bar_covers_the_truth() -> None:
         (-0.2, 0.02, 5, "note", "too few nodes"),
     ],
 )
-def test_graph_effect_finding_says_whether_the_graph_helps(
+def test_graph_effect_finding_has_severity_text_and_error_bar(
     change: float, error: float, units: int, severity: str, words: str
 ) -> None:
     finding = GraphEffect(change, error, units).finding()

@@ -101,7 +101,7 @@ def test_pictures_are_small_and_shown_on_a_page() -> None:
         assert path.stat().st_size < 150_000, path
 
 
-def test_remake_without_any_data_says_where_to_put_them(
+def test_remake_without_data_files_names_the_data_folder_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in (files.DATA_DIR, "QPIGNN_CACHE_DIR"):
@@ -153,7 +153,7 @@ def test_command_of_a_study_runs_its_cells(study: Study, monkeypatch: pytest.Mon
             pytest.skip("needs the real data files: set QPIGNN_DATA_DIR")
 
 
-def test_state_of_a_page_tells_whether_its_code_is_this_one() -> None:
+def test_state_compares_the_digest_of_a_page_with_the_current_one() -> None:
     now = "a" * 64
     page = "Made with qpignn 0.1.0, code `{}`, on 2026-01-31."
     assert state(page.format("a" * SHORT), now) == "current"
@@ -342,7 +342,7 @@ def test_readme_shows_the_means_of_the_rows(filled: tuple[Path, Store]) -> None:
     assert "qpignn compare --datasets all --seeds 3 --jobs 2" in text
 
 
-def test_made_says_what_a_page_was_made_with(filled: tuple[Path, Store]) -> None:
+def test_made_names_code_versions_and_fits_of_a_page(filled: tuple[Path, Store]) -> None:
     _, store = filled
     (work,) = work_of([ARENA], Scale(3))
     rows = store.get_rows(work.cells)

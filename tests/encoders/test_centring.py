@@ -90,7 +90,7 @@ def test_written_out_layers_agree_with_explicit_centring(weighted: bool, part: s
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_weights_gradients_pass_gradcheck(weighted: bool) -> None:
+def test_gradients_of_weights_pass_gradcheck(weighted: bool) -> None:
     implicit, _ = both(weighted, torch.tensor([57, 3, 0]))
     net = encoder()
     names = [name for name, _ in net.named_parameters()]
@@ -141,7 +141,7 @@ def test_picked_nodes_and_passes_agree_with_explicit_centring() -> None:
         torch.testing.assert_close(ours, wanted, **CLOSE)
 
 
-def test_a_node_without_neighbours_gets_no_shift_from_them() -> None:
+def test_node_without_neighbours_gets_no_offset_from_them() -> None:
     """By hand: one layer, one unit, x = (0, 2), standardised to (−1, 1); an edge from 1 to 0."""
     x = torch.tensor([[0.0], [2.0]], dtype=torch.float64).to_sparse_csr()
     scaler = fit_feature_scaler(x, torch.tensor([True, True]))

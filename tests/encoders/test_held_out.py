@@ -27,7 +27,7 @@ def graph(*, sparse: bool, part: bool, weighted: bool) -> GraphInputs:
 @pytest.mark.parametrize("part", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("layers", [2, 3])
-def test_every_member_says_of_its_own_what_it_says_of_all(
+def test_member_inputs_give_the_outputs_of_the_whole_graph(
     layers: int, sparse: bool, part: bool, weighted: bool
 ) -> None:
     draw = torch.Generator().manual_seed(0)
@@ -41,7 +41,7 @@ def test_every_member_says_of_its_own_what_it_says_of_all(
     assert not torch.equal(found[0], found[1])
 
 
-def test_it_goes_where_the_graph_goes() -> None:
+def test_member_inputs_move_to_a_device() -> None:
     picked = member_inputs(graph(sparse=False, part=True, weighted=False), POSITIONS)
     moved = picked.to(torch.device("meta"))
     assert moved.positions.device.type == "meta"  # type: ignore[attr-defined]

@@ -78,7 +78,7 @@ def test_outputs_and_gradients_of_pyg(
                 torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-4)
 
 
-def test_the_written_out_gradient() -> None:
+def test_affine_step_gradient_passes_gradcheck() -> None:
     _, edges = graph(12)
     mean = aggregation_matrix(edges, None, 12, dtype=torch.float64).some(0, 5)
     draw = torch.Generator().manual_seed(2)

@@ -49,7 +49,7 @@ def test_all_neighbours_give_the_outputs_and_gradients_of_the_whole_graph(
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_every_neighbour_is_as_likely_as_the_others_and_none_comes_twice(sparse: bool) -> None:
+def test_sampler_draws_neighbours_uniformly_without_repetition(sparse: bool) -> None:
     whole = graph(sparse)
     sampler, draw = Sampler(whole, 1 if sparse else 2, fan_out=3), draws()
     node = int(whole.matrix.starts.diff().argmax())
@@ -69,7 +69,7 @@ def test_every_neighbour_is_as_likely_as_the_others_and_none_comes_twice(sparse:
         assert abs(counts[i] - expected) < 5 * expected**0.5
 
 
-def test_the_sampled_mean_is_right_on_average() -> None:
+def test_sampled_mean_is_unbiased() -> None:
     whole, draw = graph(), draws()
     sampler = Sampler(whole, 2, fan_out=2)
     seeds = torch.arange(50)
@@ -98,7 +98,7 @@ def test_nodes_without_neighbours() -> None:
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_batch_brought_to_a_device_is_the_same_batch(sparse: bool) -> None:
+def test_batch_moved_to_a_device_is_unchanged(sparse: bool) -> None:
     """Part by part: a whole batch that is there already is not touched."""
     batch = Sampler(graph(sparse, weighted=True), 2, fan_out=3).batch(torch.arange(9), draws())
     for mean in batch.matrices:

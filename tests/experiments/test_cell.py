@@ -32,7 +32,7 @@ COLUMNS = [
 ]
 
 
-def test_a_row_has_the_promised_columns() -> None:
+def test_cell_run_row_has_the_documented_columns() -> None:
     row = Cell("basic", "qpignn", 0, settings=FAST).run()
     assert list(row) == COLUMNS
     assert (row["n_train"], row["n_test"]) == (800, 200)
@@ -63,7 +63,7 @@ def test_cell_one_sided_has_figures_of_bounds_and_none_of_widths() -> None:
     json.dumps(row, allow_nan=False)
 
 
-def test_an_interrupted_fit_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cell_run_interrupted_raises_keyboard_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     plain, steps = FlatWeights.step, 0
 
     def third(weights: FlatWeights) -> None:
@@ -92,7 +92,7 @@ def test_equal_cells_give_equal_rows() -> None:
     assert first == second
 
 
-def test_fitted_on_one_data_set_and_judged_on_another() -> None:
+def test_cell_with_a_source_is_fitted_on_it_and_evaluated_on_its_data_set() -> None:
     row = Cell("er", "qpignn", 0, source="tree", settings=FAST).run()
     tree = split_nodes(load_dataset("tree"), test=0.2, seed=0)
     assert row["n_train"] == int(tree.train_mask.sum())
@@ -122,7 +122,7 @@ def test_damage_options_and_what_is_kept(protocol: str) -> None:
     assert same == published
 
 
-def test_the_key_changes_with_whatever_changes_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cell_key_changes_with_every_field(monkeypatch: pytest.MonkeyPatch) -> None:
     base = Cell("basic", "qpignn", 0)
     others = [
         Cell("edge", "qpignn", 0),
@@ -141,7 +141,7 @@ def test_the_key_changes_with_whatever_changes_the_row(monkeypatch: pytest.Monke
     assert base.key() != before
 
 
-def test_the_grid_is_every_combination_in_order() -> None:
+def test_grid_is_every_combination_in_order() -> None:
     made = grid(["basic", "er"], ["qpignn"], 2, confidence_levels=[0.8, 0.9])
     assert len(made) == 8
     assert [(c.dataset, c.confidence_level, c.seed) for c in made[:3]] == [
@@ -162,7 +162,7 @@ def test_names_given_twice_count_once() -> None:
     assert len(grid(["basic", "basic"], ["qpignn"], 2, confidence_levels=[0.9, 0.9])) == 2
 
 
-def test_mistakes_are_found_before_anything_trains() -> None:
+def test_grid_with_unknown_names_or_invalid_settings_raises() -> None:
     with pytest.raises(UnknownNameError, match="unknown data set 'basics'"):
         grid(["basics"], ["qpignn"], 1)
     with pytest.raises(SettingError, match="epochs: expected"):

@@ -177,7 +177,7 @@ def test_key_after_a_changed_data_file_is_another(roads: Path) -> None:
     assert other_set.key() == fixed
 
 
-def test_compare_runs_again_what_a_changed_file_decides(roads: Path, tmp_path: Path) -> None:
+def test_run_cells_after_a_changed_data_file_makes_new_rows(roads: Path, tmp_path: Path) -> None:
     store = Store(tmp_path / "r.sqlite")
     cells = [Cell("anaheim", "sqr", seed, settings={"epochs": 2}) for seed in range(2)]
     first = run_cells(cells, store)

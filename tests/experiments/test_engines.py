@@ -85,7 +85,7 @@ class Deadly(Cell):
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_costs_its_cell_only(tmp_path: Path) -> None:
+def test_run_all_process_that_dies_fails_its_cell_only(tmp_path: Path) -> None:
     unlucky = Deadly("basic", "sqr", 7, settings={"marker": str(tmp_path / "died")})
     slow = Slow("basic", "sqr", 9)
     first, last = cells(2)

@@ -23,7 +23,7 @@ def without_seconds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if k not in measured} for row in rows]
 
 
-def test_the_same_call_again_does_only_what_is_missing(store: Store) -> None:
+def test_run_cells_repeated_runs_missing_cells_only(store: Store) -> None:
     cells = grid(["basic", "edge"], ["qpignn"], 2, settings=FAST)
     ran: list[Cell] = []
     first = run_cells(cells[:3], store, on_done=lambda cell, error: ran.append(cell))
@@ -43,7 +43,7 @@ def test_processes_give_the_same_rows_in_the_same_order(store: Store, tmp_path: 
     assert without_seconds(alone.rows) == without_seconds(together.rows)
 
 
-def test_a_failing_cell_does_not_stop_the_rest(store: Store) -> None:
+def test_run_cells_failing_cell_does_not_stop_the_others(store: Store) -> None:
     cells = [
         Cell("basic", "qpignn", 0, settings={"epochs": 2, "lr": 1e30}),
         Cell("basic", "qpignn", 0, settings=FAST),

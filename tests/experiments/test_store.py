@@ -50,19 +50,19 @@ for turn in range(8):
 """
 
 
-def test_writers_do_not_get_in_each_others_way(tmp_path: Path) -> None:
+def test_store_created_by_six_processes_at_once(tmp_path: Path) -> None:
     """Six processes make one new file at the same moment, eight times."""
     subprocess.run([sys.executable, "-c", RACE, str(tmp_path)], check=True, timeout=120)
 
 
-def test_a_file_that_is_something_else(tmp_path: Path) -> None:
+def test_store_of_a_text_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database, but long enough to look like a file of some kind" * 20)
     with pytest.raises(ReadError, match=r"notes\.txt: expected a results file of qpignn"):
         Store(path)
 
 
-def test_a_database_of_something_else(tmp_path: Path) -> None:
+def test_store_of_another_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.sqlite"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE results (name TEXT)")

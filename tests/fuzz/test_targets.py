@@ -21,7 +21,7 @@ LAWS = ("order", "unit", "sensible fit")
 """What is right always: there is nothing to refuse."""
 
 
-def test_the_driver_knows_every_target() -> None:
+def test_driver_shares_cover_every_target() -> None:
     assert SHARES.keys() == MAKERS.keys()
 
 
@@ -43,12 +43,12 @@ def test_no_input_ends_in_anything_but_a_named_error(name: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     "name", ["text", "excel", "parquet", "graphml", "model", "conformal", "mapped"]
 )
-def test_what_is_not_spoilt_is_fine(name: str, tmp_path: Path) -> None:
+def test_target_accepts_one_of_its_seeds(name: str, tmp_path: Path) -> None:
     target = make(name, tmp_path)
     assert "fine" in [target.run(content) for content in target.seeds]
 
 
-def test_the_driver_tells_how_it_ended_and_keeps_what_crashed(tmp_path: Path) -> None:
+def test_driver_without_crashes_prints_a_table_and_stores_none(tmp_path: Path) -> None:
     command = [sys.executable, str(HERE / "run.py"), "--seconds", "12", "--targets", "graph"]
     command += ["--by-chance", "--crashes", str(tmp_path / "crashes"), "--seed", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -58,7 +58,7 @@ def test_the_driver_tells_how_it_ended_and_keeps_what_crashed(tmp_path: Path) ->
     assert not (tmp_path / "crashes").exists()
 
 
-def test_a_crash_is_counted_and_told() -> None:
+def test_table_counts_examples_errors_and_crashes() -> None:
     count = Count("text", "random", 10, Counter({"fine": 7, "ReadError": 2, "crash": 1}))
     (head, line, total) = table([count]).splitlines()
     assert head.split()[-1] == "crashes"
@@ -85,7 +85,7 @@ run.work("text", Path({room!r}), Path({crashes!r}), 2, 0, guided=False)
 """
 
 
-def test_what_crashes_is_kept_once_for_each_place(tmp_path: Path) -> None:
+def test_worker_stores_one_input_per_place_of_a_crash(tmp_path: Path) -> None:
     room, crashes = tmp_path / "room", tmp_path / "crashes"
     code = FAILING.format(here=str(HERE), room=str(room), crashes=str(crashes))
     subprocess.run([sys.executable, "-c", code], check=True)

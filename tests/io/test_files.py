@@ -10,7 +10,7 @@ from qpignn.io.files import atomic_files, open_regular, remove_file, write_atomi
 from qpignn.io.locks import LOCK_NAME
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_rubbish(
+def test_write_atomically_failing_keeps_the_old_file_and_leaves_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.json"
@@ -67,7 +67,7 @@ def test_files_that_belong_together_change_together_or_not_at_all(
     assert contents(tmp_path) == {"a": b"new", "b": b"new"}
 
 
-def test_an_error_within_the_block_changes_nothing(tmp_path: Path) -> None:
+def test_atomic_files_with_an_error_in_the_block_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"old")
 
     def write() -> None:

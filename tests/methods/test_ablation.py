@@ -23,7 +23,7 @@ def covered(data: Data, name: str, protocol: str = "corrected", **settings: obje
 
 
 @pytest.mark.parametrize("margin", [0.05, 0.1])
-def test_a_fixed_margin_is_that_share_of_the_given_range(margin: float, data: Data) -> None:
+def test_ablation_fixed_margin_is_a_share_of_the_given_range(margin: float, data: Data) -> None:
     method = make_method("ablation", head="fixed", margin=margin, epochs=3).fit(data)
     known = data.y[data.train_mask]
     wanted = 2 * margin * float(known.max() - known.min())
@@ -45,7 +45,7 @@ def test_without_a_loss_for_the_width_the_middle_is_the_least_squares_one(data: 
     assert (error**2).mean() < 0.9 * float(data.y.var())
 
 
-def test_the_published_swap_compares_all_pairs(data: Data) -> None:
+def test_ablation_published_rqr_loss_compares_all_pairs(data: Data) -> None:
     """At the same λ the right loss covers its own targets, the published one other nodes'."""
     same = {"loss": "rqr", "lambda_width": 0.1}
     right = make_method("ablation", **same, **PLAIN).fit(data).predict_interval(data)

@@ -84,7 +84,7 @@ def test_batches_reach_the_intervals_of_all_at_once() -> None:
 
 
 @pytest.mark.parametrize("size", [None, 64])
-def test_a_graph_in_files_gives_the_numbers_of_one_in_memory(
+def test_fit_mapped_graph_equals_fit_in_memory(
     size: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = split_nodes(load_dataset("er", nodes=300))

@@ -56,7 +56,7 @@ def nodes(y: Any, x: Any = None) -> Data:
     return Data(x=features, y=targets, edge_index=NO_EDGES)
 
 
-def test_widenings_by_hand() -> None:
+def test_prefit_absolute_residuals_hand_computed() -> None:
     """|y| = 1 … 19: rank ⌈20·0.9⌉ = 18, so ±18; at 50 % ±10."""
     y = np.arange(1.0, 20.0) * np.where(np.arange(19) % 2, 1, -1)
     model = Conformal.prefit(Zero(), nodes(y), np.ones(19, bool), confidence_level=[0.5, 0.9])
@@ -89,7 +89,7 @@ class Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.9])
-def test_the_same_interval_as_mapie(level: float) -> None:
+def test_prefit_equals_mapie(level: float) -> None:
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(60, 1)).astype(np.float32), rng.normal(size=60)
     theirs = SplitConformalRegressor(Regressor().fit(x, y), confidence_level=level, prefit=True)
@@ -105,7 +105,7 @@ def test_the_same_interval_as_mapie(level: float) -> None:
     ("score", "lower", "upper"),
     [("cqr", -1 - 2, 3 + 2), ("normalised", 1 - 2 * 2, 1 + 2 * 2), ("absolute", 1 - 4, 1 + 4)],
 )
-def test_scores_by_hand(score: str, lower: float, upper: float) -> None:
+def test_prefit_scores_hand_computed(score: str, lower: float, upper: float) -> None:
     """Said [−1, 3] around 1; a target of 5 is 2 outside, 4 off, 2 half-widths off."""
     x = np.tile([-1.0, 1.0, 3.0], (9, 1))
     y = np.array([1.0] * 8 + [5.0])
@@ -128,7 +128,7 @@ def test_bounds_that_are_too_wide_shrink_but_never_cross() -> None:
     assert (found.lower <= found.upper).all()
 
 
-def test_too_few_nodes_give_infinite_bounds_and_say_why() -> None:
+def test_prefit_too_few_nodes_gives_infinite_bounds_and_warns() -> None:
     data = nodes(np.arange(8.0))
     with pytest.warns(UserWarning, match=r"too few calibration nodes for a level of 0.9 \(8\)"):
         model = Conformal.prefit(Zero(), data, np.ones(8, bool))
@@ -188,7 +188,7 @@ def test_node_groups_reads_categories_from_csr_features() -> None:
     assert labels.tolist() == ["road", "rail", "road"]
 
 
-def test_difficulty_of_a_neighbourhood_by_hand() -> None:
+def test_local_difficulty_hand_computed() -> None:
     """Known residuals 1 and 3 (mean 2) beside node 0: (1 + 3 + 2·2) / 4 / 2 = 1; alone: 1."""
     edges = torch.tensor([[1, 2, 1], [0, 0, 3]])
     found = local_difficulty(edges, np.array([np.nan, 1.0, 3.0, np.nan, np.nan]))
@@ -197,7 +197,7 @@ def test_difficulty_of_a_neighbourhood_by_hand() -> None:
 
 
 @pytest.mark.parametrize("settings", [{"neighbourhood": True}, {"groups": "degree"}, {}])
-def test_a_wrapped_method_keeps_its_promise_and_its_settings(
+def test_conformal_of_a_method_covers_and_keeps_its_settings(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:
     covered = []
@@ -227,7 +227,7 @@ class Gnn(nn.Module):
         return self.second(self.first(x, edge_index).relu(), edge_index)
 
 
-def test_a_users_own_net_is_calibrated_and_never_saved(tmp_path: Path) -> None:
+def test_prefit_of_a_module_covers_and_saves_numbers_without_the_net(tmp_path: Path) -> None:
     data = split_nodes(load_dataset("basic"), validation=0.3)
     net = Gnn()
     adam = torch.optim.Adam(net.parameters(), lr=0.01)
@@ -267,7 +267,7 @@ def test_misuse() -> None:
         make_method("conformal:sqr").predict_interval(data)
 
 
-def test_a_correction_keeps_levels_nested_whatever_it_learnt() -> None:
+def test_corrected_gnn_with_random_correction_keeps_levels_nested() -> None:
     data = load_dataset("basic", nodes=120)
     model = make_method("corrected", confidence_level=[0.5, 0.9], epochs=5, correction_epochs=2)
     model.fit(data)
@@ -294,14 +294,14 @@ def test_groups_by_a_column_of_categories() -> None:
         Conformal(make_method("sqr", epochs=2), groups="knid").fit(data)
 
 
-def test_a_net_trained_elsewhere_has_no_neighbourhood() -> None:
+def test_prefit_neighbourhood_is_refused() -> None:
     data = from_frames(*example_tables(60), target="pollution")
     with pytest.raises(SettingError, match="trained elsewhere"):
         Conformal.prefit(lambda x, edges: x[:, 0], data, ~data.y.isnan(), neighbourhood=True)
 
 
 @pytest.mark.parametrize("score", ["cqr", "normalised", "absolute"])
-def test_conformal_around_a_bound_says_which_sides_it_has(score: str) -> None:
+def test_conformal_of_a_one_sided_method_keeps_its_side(score: str) -> None:
     """With a limit below, both bounds are finite: the side cannot be read off them."""
     data = load_dataset("basic", nodes=200)
     low = float(data.y.min()) - 1

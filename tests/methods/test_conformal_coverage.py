@@ -57,7 +57,7 @@ def check_coverage(hits: int, draws: int, nodes: int, level: float) -> None:
 
 @pytest.mark.parametrize("score", ["cqr", "normalised", "absolute"])
 @pytest.mark.parametrize(("level", "sizes"), [(0.9, (24, 9)), (0.5, (1, 4))])
-def test_every_score_covers_what_it_promises_in_every_group(
+def test_every_score_covers_at_the_level_in_every_group(
     score: str, level: float, sizes: tuple[int, ...]
 ) -> None:
     """At 90 % groups of 24 and 9 nodes: 23/25 and 9/10; at 50 % groups of 1 and 4: 1/2 and 3/5.
@@ -109,7 +109,7 @@ def test_one_labelled_node_in_each_community() -> None:
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-30, 1e30])
-def test_a_net_without_widths_has_finite_normalised_scores(size: float) -> None:
+def test_normalised_scores_of_a_net_without_widths_are_finite(size: float) -> None:
     """All half-widths are alike (none), so a normalised score is an absolute one: rank 18 of 19."""
     data = drawn(np.random.default_rng(3), 19)
     data.x = torch.zeros(19, 3, dtype=torch.float64)

@@ -84,7 +84,7 @@ def test_same_seed_same_bits_other_seed_other_bits(name: str, graph: Data) -> No
     assert not same(fitted, make(name, seed=4).fit(graph), graph)
 
 
-def test_fitting_leaves_graph_and_global_randomness_alone(name: str, graph: Data) -> None:
+def test_fit_changes_neither_graph_nor_global_generator(name: str, graph: Data) -> None:
     before = {
         key: value.clone() for key, value in graph.to_dict().items() if torch.is_tensor(value)
     }
@@ -155,7 +155,7 @@ def test_no_edges_and_few_labels(name: str, graph: Data, labels: int) -> None:
     assert len(make(name).fit(lonely).predict_interval(lonely)) == 120
 
 
-def test_a_graph_with_a_test_mask_only_is_not_fitted_on_it(name: str, graph: Data) -> None:
+def test_fit_with_a_test_mask_only_does_not_use_test_nodes(name: str, graph: Data) -> None:
     bare = Data(x=graph.x, y=graph.y, edge_index=graph.edge_index, test_mask=graph.test_mask)
     spoilt = Data(**bare.to_dict())
     spoilt.y = torch.where(graph.test_mask, 1e6, graph.y)
@@ -174,7 +174,7 @@ def test_settings_changed_after_a_fit_do_not_relabel_it(
     assert load_method(tmp_path).confidence_level == 0.9
 
 
-def test_a_failed_fit_is_no_fit(name: str, graph: Data) -> None:
+def test_predict_after_a_failed_fit_raises_not_fitted(name: str, graph: Data) -> None:
     method = make(name, lr=1e30)
     with pytest.raises(TrainingError):
         method.fit(graph)
@@ -202,7 +202,7 @@ def test_numpy_numbers_as_settings(name: str, graph: Data, tmp_path: Path) -> No
     assert load_method(tmp_path).seed == 1
 
 
-def test_a_graph_without_targets_can_be_predicted(name: str, graph: Data) -> None:
+def test_predict_graph_without_targets(name: str, graph: Data) -> None:
     fresh = Data(x=graph.x[:10], edge_index=torch.empty((2, 0), dtype=torch.long))
     assert len(make(name).fit(graph).predict_interval(fresh)) == 10
 

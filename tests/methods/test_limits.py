@@ -91,13 +91,13 @@ def test_bounds_keep_the_sign_of_the_targets(name: str, sign: float, tmp_path: P
         assert (inner.y_min_, inner.y_max_) == ((0, None) if sign > 0 else (None, 0))
 
 
-def test_a_limit_found_leaves_an_open_side_open() -> None:
+def test_auto_limit_keeps_the_infinite_side_of_one_sided_bounds() -> None:
     data = graph()
     found = QpiGNN(epochs=3, side="upper").fit(data).predict_interval(data)
     assert np.isneginf(found.lower).all()
 
 
-def test_the_published_variant_has_no_limits() -> None:
+def test_published_methods_have_no_limits() -> None:
     assert QpiGNN.published().y_min is None
     assert make_method("sqr", "published").get_params()["y_max"] is None
 

@@ -23,7 +23,7 @@ def test_without_patience_every_given_node_carries_loss(data: Data) -> None:
     assert QpiGNN(lambda_width=0.05, epochs=3, patience=None).fit(data).history_.held_out == {}
 
 
-def test_validation_nodes_alone_are_not_enough(data: Data) -> None:
+def test_fit_with_validation_nodes_only_is_refused(data: Data) -> None:
     data.val_mask = torch.ones(100, dtype=torch.bool)
     with pytest.raises(SplitError, match="all in the val_mask; give train nodes too"):
         QpiGNN(lambda_width=0.05, epochs=3).fit(data)

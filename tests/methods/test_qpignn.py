@@ -44,13 +44,13 @@ def test_coverage_on_the_training_nodes_settles_at_the_wanted_one() -> None:
         assert sum(late) / 100 == pytest.approx(level, abs=0.02)
 
 
-def test_the_printed_loss_collapses_at_one_half() -> None:
+def test_width_penalty_of_one_half_collapses() -> None:
     narrow, wide = (judged(QpiGNN(lambda_width=lam), "er") for lam in (0.5, 0.05))
     assert narrow[0] < 0.5
     assert wide[0] > 0.8
 
 
-def test_the_default_is_calibrated_and_near_the_narrowest_possible() -> None:
+def test_default_covers_and_is_near_the_narrowest_possible() -> None:
     """The noise of basic is 0.1·U(0, 1), so no 90 % interval can be narrower than 0.09."""
     judgements = [judged(QpiGNN(seed=seed), "basic", seed) for seed in range(3)]
     coverage, width = (sum(column) / 3 for column in zip(*judgements, strict=True))
@@ -158,7 +158,7 @@ def heavy(seed: int = 0) -> Data:
     return data
 
 
-def test_a_logarithm_is_tried_where_targets_are_heavy_tailed_and_kept_where_it_helps() -> None:
+def test_target_transform_auto_uses_log1p_for_heavy_tails_only() -> None:
     data = heavy()
     model = QpiGNN(epochs=60).fit(data)
     assert model.y_scaler_.name == "log1p"
@@ -188,7 +188,7 @@ def test_auto_takes_the_transform_with_the_lower_median_width_on_log_normal_targ
 
 
 @pytest.mark.parametrize("name", ["none", "log1p", "sqrt"])
-def test_a_transform_can_be_asked_for(name: str, tmp_path: Path) -> None:
+def test_target_transform_by_name_is_used_and_saved(name: str, tmp_path: Path) -> None:
     data = heavy()
     model = QpiGNN(epochs=5, target_transform=name).fit(data)
     assert model.y_scaler_.name == name
@@ -218,7 +218,7 @@ def test_too_few_nodes_to_search_on() -> None:
         QpiGNN(lambda_width="tuned", epochs=2).fit(data, torch.arange(40) < 4)
 
 
-def test_a_higher_wanted_coverage_tunes_to_a_lower_price() -> None:
+def test_lambda_width_tuned_is_lower_for_a_higher_level() -> None:
     data = load_dataset("tree", nodes=300)
     prices = [
         QpiGNN(level, "tuned", trials=8, epochs=150).fit(data).lambda_width_
@@ -285,7 +285,7 @@ def interrupting(model: QpiGNN, at: int, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("at", [5, 11, 15])  # in the first fit, at the second's start, within it
-def test_an_interrupt_is_told_whichever_transform_it_hits(
+def test_fit_interrupted_in_any_transform_is_marked(
     at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = QpiGNN(epochs=10)
@@ -296,7 +296,7 @@ def test_an_interrupt_is_told_whichever_transform_it_hits(
     assert len(model.predict_interval(heavy())) == 300
 
 
-def test_the_history_shows_the_wanted_level() -> None:
+def test_history_coverage_reaches_the_level() -> None:
     data = load_dataset("tree")
     history = QpiGNN(0.3, epochs=120, dropout=0.0).fit(data).history_
     assert history.coverage[-1] == pytest.approx(0.3, abs=0.1)
@@ -355,7 +355,7 @@ def test_node_weights_draw_the_fit_to_heavy_nodes() -> None:
     assert method.predict(data).mean() < 0.2
 
 
-def test_validation_nodes_of_the_graph_are_the_ones_watched() -> None:
+def test_fit_uses_validation_nodes_of_the_graph_for_early_stopping() -> None:
     data = split_nodes(load_dataset("basic", nodes=200), validation=0.2)
     mixed = Data(**data.to_dict())  # the same targets on other validation nodes
     mixed.y = data.y.clone()
@@ -365,7 +365,7 @@ def test_validation_nodes_of_the_graph_are_the_ones_watched() -> None:
     assert min(a.held_out.values()) < min(b.held_out.values())  # but are what is scored
 
 
-def test_the_published_variant() -> None:
+def test_published_has_the_settings_of_the_paper() -> None:
     settings = QpiGNN.published().get_params()
     wanted = {
         "lambda_width": 0.5,
@@ -426,7 +426,7 @@ WORDS = ["half_width", "violation", "width", "scaling", "dtype", "side", "tails"
 
 
 @pytest.mark.parametrize("name", [*WORDS, "target_transform"])
-def test_words_that_are_no_setting(name: str) -> None:
+def test_unknown_choice_of_a_setting_is_refused(name: str) -> None:
     with pytest.raises(UnknownNameError, match=f"unknown {name} 'other'"):
         QpiGNN(**{name: "other"}).fit(load_dataset("basic", nodes=50))  # type: ignore[arg-type]
 
@@ -450,7 +450,7 @@ def test_other_forms_train_too(options: dict[str, object]) -> None:
     assert method.history_.loss[-1] < method.history_.loss[0]
 
 
-def test_a_real_graph_with_wide_sparse_features(real: Callable[..., Data]) -> None:
+def test_fit_chameleon_with_wide_sparse_features(real: Callable[..., Data]) -> None:
     data = split_nodes(real("chameleon"))
     method = QpiGNN(epochs=20).fit(make_view(data).fit)
     each = 2 * 3132 * 32 + 32 + 2 * 32 * 32 + 32 + 7 * 32 + 7

@@ -64,7 +64,7 @@ def test_evidential_survives_extreme_targets(size: float, data: Data) -> None:
     assert (found.width > 0).all()
 
 
-def test_a_correction_makes_conformal_sets_smaller_and_too_few_nodes_make_none(data: Data) -> None:
+def test_correction_reduces_the_size_and_is_skipped_for_few_nodes(data: Data) -> None:
     fitted = make_method("corrected", epochs=60, correction_lr=1e-2).fit(data)
     sizes = fitted.second_history_.width
     assert np.mean(sizes[-20:]) < np.mean(sizes[:20])

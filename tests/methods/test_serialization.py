@@ -27,7 +27,7 @@ def test_two_files_one_readable(saved: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 7, 200, -1])
-def test_a_cut_weights_file(saved: Path, cut: int) -> None:
+def test_load_truncated_weights_is_refused(saved: Path, cut: int) -> None:
     weights = saved / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:cut])
     with pytest.raises(ModelFileError, match=r"model.safetensors: .*cut short, damaged"):
@@ -57,7 +57,7 @@ def test_settings_that_do_not_fit_the_weights(saved: Path) -> None:
         ('{"method": "QpiGNN"}', "expected the fields"),
     ],
 )
-def test_a_spoilt_description(saved: Path, content: str, message: str) -> None:
+def test_load_damaged_description_is_refused(saved: Path, content: str, message: str) -> None:
     (saved / "model.json").write_text(content)
     with pytest.raises(ModelFileError, match=message):
         load_method(saved)
@@ -95,7 +95,7 @@ def test_fields_of_another_kind(saved: Path, fields: dict[str, object]) -> None:
         QpiGNN.load(saved)
 
 
-def test_a_loaded_model_knows_its_width_penalty(saved: Path) -> None:
+def test_load_restores_the_width_penalty(saved: Path) -> None:
     assert QpiGNN.load(saved).lambda_width_ == pytest.approx(0.05)
 
 
@@ -115,7 +115,7 @@ def test_saving_again_replaces(saved: Path) -> None:
     assert len(list(saved.iterdir())) == 3  # the lock
 
 
-def test_a_setting_that_cannot_be_saved_destroys_nothing(saved: Path) -> None:
+def test_save_with_an_unsupported_setting_keeps_the_older_model(saved: Path) -> None:
     method = QpiGNN.load(saved)
     method.fitted_.settings["seed"] = object()
     with pytest.raises(TypeError, match="cannot be saved"):

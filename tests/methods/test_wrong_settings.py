@@ -61,7 +61,7 @@ def quick(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("name", "setting"), CASES)
-def test_a_wrong_setting_is_refused_in_our_words(name: str, setting: str) -> None:
+def test_invalid_setting_is_refused_with_its_name_and_expectation(name: str, setting: str) -> None:
     refused = 0
     for what, value in WRONG.items():
         try:
@@ -79,7 +79,9 @@ def test_a_wrong_setting_is_refused_in_our_words(name: str, setting: str) -> Non
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", ["qpignn", "mc_dropout", "cfgnn", "rqr", "ablation", "evidential"])
-def test_what_is_not_refused_works(name: str, graph: Data, tmp_path: Path) -> None:
+def test_accepted_setting_can_be_fitted_saved_and_loaded(
+    name: str, graph: Data, tmp_path: Path
+) -> None:
     for setting in setting_names(name):
         for what, value in WRONG.items():
             try:

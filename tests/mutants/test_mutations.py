@@ -16,7 +16,7 @@ def pick(a: float, b: float = 1.5) -> float:
 '''
 
 
-def test_every_kind_of_change_and_nothing_that_computes_nothing() -> None:
+def test_mutants_has_every_kind_of_change_and_no_other() -> None:
     found = [(mutant.line, mutant.where, mutant.change) for mutant in mutants(SOURCE, "there.py")]
     test = "a < b and (not b)"
     raising = "raise ValueError(f'words {a - b}')"
@@ -36,7 +36,7 @@ def test_every_kind_of_change_and_nothing_that_computes_nothing() -> None:
     ]
 
 
-def test_a_mutant_runs_with_its_one_change() -> None:
+def test_mutant_code_has_its_one_change() -> None:
     results = []
     for mutant in mutants("def f(a, b):\n    return a - b + b\n", "there.py"):
         names: dict[str, object] = {}
@@ -49,6 +49,6 @@ def test_a_mutant_runs_with_its_one_change() -> None:
     ]
 
 
-def test_the_same_change_twice_in_a_function_is_numbered() -> None:
+def test_mutants_numbers_equal_changes_of_a_function() -> None:
     found = [str(mutant) for mutant in mutants("def f(a):\n    return a[2] + a[2]\n", "there.py")]
     assert [one for one in found if "2  →  3" in one] == ["f: 2  →  3", "f: 2  →  3  #2"]

@@ -16,7 +16,7 @@ LOWER = torch.tensor([0.0, 1.0, 0.0, 3.0], dtype=torch.float64)
 UPPER = torch.tensor([2.0, 3.0, 4.0, 7.0], dtype=torch.float64)
 
 
-def test_rqr_by_hand() -> None:
+def test_rqr_hand_computed() -> None:
     """κ = −1, 0, 5, 12; inside are the first two; widths 2, 2, 4, 4."""
     options = {"wanted_coverage": 0.9, "lambda_width": 1.0, "gamma_order": 1.0}
     costs = rqr(LOWER, UPPER, Y, **options)

@@ -63,7 +63,7 @@ def table_of(spec: Spec, protocol: str = "corrected") -> tuple[Plan, pd.DataFram
     return plan, frame, make_table(plan, frame)
 
 
-def test_means_spreads_and_marks_by_hand() -> None:
+def test_table_means_deviations_and_marks_hand_computed() -> None:
     _, _, table = table_of(SPEC)
     assert table.headings == ("dataset", "SQR", "RQR", "CF-GNN")
     er, ba = table.rows
@@ -79,7 +79,7 @@ def test_means_spreads_and_marks_by_hand() -> None:
     assert [place[1].best for place in published.rows[1][1:]] == [False, False, False]
 
 
-def test_a_method_alone_is_not_called_the_narrowest() -> None:
+def test_table_of_one_method_marks_no_narrowest() -> None:
     _, _, table = table_of(replace(SPEC, variants=SPEC.variants[:1]))
     assert not table.rows[0][1][1].best
 
@@ -116,7 +116,7 @@ def test_beside_the_paper_in_the_papers_units() -> None:
     assert "SQR MPIW 0.360 (largest 0.520, 2 figures)" in shown.note
 
 
-def test_the_published_winkler_score_counts_a_miss_once() -> None:
+def test_table_published_winkler_score_counts_a_miss_once() -> None:
     spec = replace(SPEC, metrics=("winkler",), facts=None)
     assert table_of(spec)[2].rows[0][1][0].mean == 2.0
     assert table_of(spec, "published")[2].rows[0][1][0].mean == 1.0
@@ -143,7 +143,7 @@ def headline(protocol: str) -> dict[str, tuple[Any, ...]]:
     return {str(row[0]): row[1:] for row in table.rows}
 
 
-def test_the_headline_is_a_ratio_of_averages() -> None:
+def test_headline_is_a_ratio_of_averages() -> None:
     lines = headline("corrected")
     # 0.1 against averages of 0.3 (SQR: 0.4 and 0.2) and 0.3 (RQR), CF-GNN in no mean
     assert [lines[name][0].split(" / ")[1] for name in ("SQR", "RQR")] == ["−67 %", "−67 %"]
@@ -151,7 +151,7 @@ def test_the_headline_is_a_ratio_of_averages() -> None:
     assert lines["CF-GNN"][0].endswith("/ −67 %")
 
 
-def test_the_papers_headline_comes_from_its_bayesian_baseline() -> None:
+def test_headline_published_uses_the_bayesian_baseline() -> None:
     variants = tuple(Variant(name, "sqr") for name in ("SQR", "RQR", "Bayesian", "MC dropout"))
     spec = replace(SPEC, variants=(*variants, Variant("QpiGNN λ tuned", "qpignn")))
     plan = make_plan(replace(spec, table="headline"), "published")
@@ -162,7 +162,7 @@ def test_the_papers_headline_comes_from_its_bayesian_baseline() -> None:
     assert lines["the same without the widest"] == "+31 % / +55 %"
 
 
-def test_counts_and_words_need_no_rows() -> None:
+def test_tables_of_counts_and_baselines_need_no_rows() -> None:
     sizes = make_table(make_plan(find_spec("datasets"), "published"), pd.DataFrame())
     lines = {row[0]: [place[0].mean for place in row[1:]] for row in sizes.rows}
     assert lines["twitch"] == [1912, 31299, 3169]

@@ -90,7 +90,7 @@ def test_methods_look_alike_in_no_two_cases() -> None:
         assert look["markerfacecolor"] == "white"
 
 
-def test_a_data_set_that_a_method_lacks_is_left_out() -> None:
+def test_coverage_width_leaves_out_missing_data_sets_of_a_method() -> None:
     some = [row for row in rows() if (row["dataset"], row["method"]) != ("ba", "sqr")]
     panels = coverage_width_by_dataset(some, 0.9).axes
     assert len(panels[0].containers) == 2

@@ -39,7 +39,7 @@ def test_mean_and_deviation_over_seeds() -> None:
     assert math.isnan(table["limit"].iloc[1])
 
 
-def test_ranks_by_hand() -> None:
+def test_ranking_hand_computed() -> None:
     def line(method: str, picp: float, mpiw: float, winkler: float) -> dict[str, object]:
         return {**row("er", picp, mpiw), "method": method, "winkler": winkler}
 

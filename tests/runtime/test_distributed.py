@@ -77,7 +77,7 @@ def test_two_ranks_give_the_numbers_of_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_rank_that_dies_ends_the_job_and_another_number_of_ranks_goes_on(tmp_path: Path) -> None:
+def test_fit_with_a_dead_rank_ends_and_resumes_with_another_number_of_ranks(tmp_path: Path) -> None:
     out = tmp_path / "model"
     fit = ["-m", "qpignn", "fit", "--dataset", "basic", "--out", str(out), "--lambda-width", "0.05"]
     fit += ["--epochs", "600", "--set", "patience=600", "--set", "batch_size=256"]
@@ -112,7 +112,7 @@ def children(pid: int) -> list[int]:
     return sorted(int(word) for word in found.split())
 
 
-def test_alone_nothing_is_shared() -> None:
+def test_distributed_functions_of_one_rank_change_nothing() -> None:
     numbers = torch.arange(3.0)
     with distributed.process_group():
         distributed.average_over_ranks(numbers)
@@ -129,7 +129,9 @@ def test_alone_nothing_is_shared() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_every_job_is_done_once_and_told_to_all(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_split_work_does_every_job_once_and_shares_the_results(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without processes: what each rank would do, with the others' results handed to it."""
     jobs, results = [*range(7)], {}
 

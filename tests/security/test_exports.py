@@ -76,7 +76,7 @@ def test_ids_go_out_as_they_came_in(
     assert pd.read_parquet(tmp_path / "i.parquet")["id"].tolist() == IDS
 
 
-def test_a_spreadsheet_gets_no_formulas(
+def test_predict_spreadsheet_has_no_formulas(
     qpignn: Callable[..., Any], fitted: Path, tmp_path: Path
 ) -> None:
     done = qpignn("predict", fitted, "--spreadsheet", "--out", tmp_path / "i.csv")
@@ -122,7 +122,7 @@ def test_to_csv_column_names_are_cells_too() -> None:
     assert list(frame.columns) == ["=1+1", "x\r=2"]
 
 
-def test_a_notebook_shows_ids_as_text() -> None:
+def test_intervals_html_escapes_ids() -> None:
     hostile = "<img src=x onerror=alert(1)>"
     shown = Intervals([1.0], [0.0], [2.0], 0.9, [hostile])._repr_html_()
     assert "<img" not in shown

@@ -21,7 +21,7 @@ PLAIN = "{'descr': '<f8', 'fortran_order': False, 'shape': (40,), }"
 NUMBERS = bytes(40 * 8)
 
 
-def test_an_honest_array_is_read(graph: Path) -> None:
+def test_open_graph_with_an_exchanged_valid_array(graph: Path) -> None:
     exchange_array(graph, "y.npy", npy(PLAIN, NUMBERS))
     assert open_graph(graph).y.tolist() == [0.0] * 40
 
@@ -50,7 +50,7 @@ def test_an_honest_array_is_read(graph: Path) -> None:
     ],
     ids=lambda header: header[:70],
 )
-def test_headers_that_say_something_else(
+def test_open_graph_invalid_array_header_is_refused(
     graph: Path, header: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -60,7 +60,7 @@ def test_headers_that_say_something_else(
     assert not (tmp_path / "pwned").exists()
 
 
-def test_a_description_and_a_header_that_agree_on_what_is_not_there(graph: Path) -> None:
+def test_open_graph_header_and_description_beyond_the_file_are_refused(graph: Path) -> None:
     rows = 2**61  # times eight bytes is 0 in 64 bits
     told = json.loads((graph / "mapped.json").read_text())
     names = ("x.npy", "edge_index.npy", "y.npy")
@@ -166,7 +166,7 @@ def test_ids_are_numbers_or_text(graph: Path, ids: list[Any]) -> None:
         open_graph(graph)
 
 
-def test_a_linked_room_is_not_emptied(graph: Path, tmp_path: Path) -> None:
+def test_write_graph_with_a_linked_staging_folder_is_refused(graph: Path, tmp_path: Path) -> None:
     data = open_graph(graph)
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "mine.txt").write_text("mine")

@@ -40,7 +40,7 @@ from qpignn.training.checkpoint import checkpoints, clear_checkpoints, fit_key
 ONE = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
 
 
-def test_an_honest_folder_is_read(model: Path) -> None:
+def test_load_fit_of_a_signed_valid_folder(model: Path) -> None:
     sign(model)  # the tests below sign what they change: that alone must not be refused
     fit = load_fit(model)
     intervals = fit.model.predict_interval(fit.data)
@@ -155,7 +155,7 @@ def test_methods_are_looked_up_never_imported(model: Path, name: Any) -> None:
         load_fit(model)
 
 
-def test_a_net_of_the_users_own_is_not_taken_from_a_file(model: Path) -> None:
+def test_prefit_net_named_by_a_file_is_refused(model: Path) -> None:
     named = (name.replace(".", "__") for name in load_file(model / "model.safetensors"))
     retype(model, **{**dict.fromkeys(named), "history": _history()})
     inner = {"model": "os.system", "confidence_level": 0.9}
@@ -252,13 +252,13 @@ def test_descriptions_of_another_kind(model: Path, fields: dict[str, Any]) -> No
     ["../graph", "graph", "/tmp/../etc", "/etc", "/dev/zero", "a\0b", "", "~", 5, None, ["/etc"]],
     ids=repr,
 )
-def test_a_graph_elsewhere_is_named_by_its_whole_path(model: Path, place: Any) -> None:
+def test_load_fit_graph_with_an_invalid_path_is_refused(model: Path, place: Any) -> None:
     describe(model, "fit.json", graph={"folder": place, "digest": "0" * 64})
     with within(), pytest.raises(ModelFileError):
         load_fit(model)
 
 
-def test_a_graph_elsewhere_is_told_by_its_digest(model: Path, graph: Path) -> None:
+def test_load_fit_graph_with_another_digest_is_refused(model: Path, graph: Path) -> None:
     masks = {"test_mask": torch.zeros(40, dtype=torch.bool)}
     (model / "graph" / "masks.safetensors").write_bytes(save(masks))
     told = {"folder": str(graph.resolve()), "digest": graph_digest(graph)}
@@ -407,7 +407,7 @@ def outside(tmp_path: Path) -> Iterator[Path]:
     assert (folder / "mine.txt").read_text() == "mine"
 
 
-def test_a_link_in_the_place_of_the_page_is_not_followed(
+def test_write_report_does_not_follow_a_link_at_its_path(
     model: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (model / "report.html").symlink_to(outside / "mine.txt")
@@ -433,7 +433,7 @@ def test_links_in_a_folder_that_is_written_again_are_not_followed(
     assert load_fit(model).origin == fit.origin
 
 
-def test_a_linked_graph_folder_is_refused(model: Path, outside: Path) -> None:
+def test_save_fit_linked_graph_folder_is_refused(model: Path, outside: Path) -> None:
     fit = load_fit(model)
     shutil.rmtree(model / "graph")
     (model / "graph").symlink_to(outside)
@@ -441,7 +441,7 @@ def test_a_linked_graph_folder_is_refused(model: Path, outside: Path) -> None:
         save_fit(model, fit)
 
 
-def test_a_linked_checkpoint_folder_is_refused(tmp_path: Path, outside: Path) -> None:
+def test_checkpoints_linked_folder_is_refused(tmp_path: Path, outside: Path) -> None:
     (tmp_path / "checkpoint").symlink_to(outside)
     data, method = load_dataset("basic", nodes=30), QpiGNN(epochs=1, hidden=2)
     with (
@@ -472,7 +472,7 @@ def unfinished(tmp_path: Path) -> tuple[Path, str, Any, Any]:
     return tmp_path / "c", key, data, method
 
 
-def test_an_honest_checkpoint_is_taken_up(unfinished: Any) -> None:
+def test_checkpoints_valid_checkpoint_is_resumed(unfinished: Any) -> None:
     folder, key, data, method = unfinished
     told: list[str] = []
     with checkpoints(folder, key, notify=told.append):
@@ -501,7 +501,9 @@ def test_an_honest_checkpoint_is_taken_up(unfinished: Any) -> None:
     ],
     ids=str,
 )
-def test_checkpoints_that_say_something_else(unfinished: Any, changes: dict[str, Any]) -> None:
+def test_checkpoints_invalid_description_is_refused(
+    unfinished: Any, changes: dict[str, Any]
+) -> None:
     folder, key, data, method = unfinished
     (path,) = folder.glob("training-*.safetensors")
     tensors = load_file(path)
@@ -534,7 +536,7 @@ def test_checkpoints_that_hold_something_else(unfinished: Any, tensors: dict[str
         method.fit(data)
 
 
-def test_a_generator_takes_numbers_only(tmp_path: Path) -> None:
+def test_checkpoints_invalid_generator_state_is_refused(tmp_path: Path) -> None:
     data = load_dataset("basic", nodes=60)
     method = make_method("corrected", epochs=2, hidden=2, correction_epochs=2)
     key = fit_key(method, data)

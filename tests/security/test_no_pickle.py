@@ -88,7 +88,7 @@ def _is_false(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and value.value is False
 
 
-def test_the_library_does_none_of_it() -> None:
+def test_library_contains_no_unsafe_call() -> None:
     files = sorted(SOURCE.rglob("*.py"))
     assert len(files) > 100
     found = [
@@ -126,7 +126,7 @@ def test_the_library_does_none_of_it() -> None:
         "import importlib; importlib.import_module(x)",
     ],
 )
-def test_each_of_it_would_be_found(text: str) -> None:
+def test_problems_lists_every_unsafe_call(text: str) -> None:
     assert problems(text)
 
 
@@ -174,7 +174,7 @@ assert found, "the hook sees nothing"
 """
 
 
-def test_nothing_is_unpickled_while_files_are_read(honest: Path, tmp_path: Path) -> None:
+def test_reading_files_unpickles_nothing(honest: Path, tmp_path: Path) -> None:
     for name in ("model", "graph"):
         (tmp_path / name).symlink_to(honest / name)
     done = subprocess.run(

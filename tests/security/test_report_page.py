@@ -119,7 +119,7 @@ def _elsewhere(url: str, page: Path) -> list[str]:
     return [] if own else [f"asked for {url}"]
 
 
-def test_nothing_runs_whatever_is_clicked(opened: Any) -> None:
+def test_report_page_runs_no_script_of_the_data_when_clicked(opened: Any) -> None:
     for words in HOSTILE[:4]:
         assert words in opened.inner_text("body")
     for i in range(len(HOSTILE)):
@@ -172,7 +172,7 @@ def is_formula(cell: str) -> bool:
     return cell.lstrip()[:1] in ("=", "+", "-", "@") and not re.fullmatch(r"-[\d.]+(e-?\d+)?", cell)
 
 
-def test_the_table_that_the_page_saves_holds_no_formula(opened: Any, tmp_path: Path) -> None:
+def test_report_page_saved_table_has_no_formula(opened: Any, tmp_path: Path) -> None:
     opened.click("#chooser summary")
     boxes = opened.locator("#columns input")
     for i in range(boxes.count()):
@@ -189,7 +189,7 @@ def test_the_table_that_the_page_saves_holds_no_formula(opened: Any, tmp_path: P
     assert not [cell for row in (head, *rows) for cell in row if is_formula(cell)]
 
 
-def test_scripts_in_the_json_of_a_model_stay_words(model: Path, tmp_path: Path) -> None:
+def test_report_page_escapes_scripts_in_model_json(model: Path, tmp_path: Path) -> None:
     told = json.loads((model / "model.json").read_text())
     old = told["coding"]["columns"][0]["name"]
     text = (model / "model.json").read_text().replace(json.dumps(old), json.dumps(HOSTILE[1]))
@@ -202,7 +202,7 @@ def test_scripts_in_the_json_of_a_model_stay_words(model: Path, tmp_path: Path) 
     assert "&lt;/script&gt;&lt;script&gt;window.pwned=1" in page
 
 
-def test_the_checks_above_can_fail(browser: Any, tmp_path: Path) -> None:
+def test_browser_check_detects_a_script_that_runs(browser: Any, tmp_path: Path) -> None:
     """A page without our care does run what is in it."""
     path = tmp_path / "careless.html"
     path.write_text(f"<body>{HOSTILE[3]}</body>")

@@ -114,7 +114,7 @@ SHAPES = [
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("settings", SHAPES, ids=str)
-def test_the_same_loss_and_gradient(settings: dict[str, Any], sparse: bool) -> None:
+def test_fused_step_equals_autograd(settings: dict[str, Any], sparse: bool) -> None:
     data = graph(sparse)
     agree(step(data, settings, by_hand=True), step(data, settings, by_hand=False))
 
@@ -125,7 +125,9 @@ OTHERS = ("sqr", "rqr", "mc_dropout", "bayesian", "evidential", "deep_ensemble",
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("activation", ["silu", "relu"])
 @pytest.mark.parametrize("name", OTHERS)
-def test_the_same_for_every_method(name: str, activation: str, weighted: bool) -> None:
+def test_fused_step_of_every_method_equals_autograd(
+    name: str, activation: str, weighted: bool
+) -> None:
     data, settings = graph(sparse=activation == "relu"), {"activation": activation, "dropout": 0.3}
     fast, plain = (
         step(data, settings, name, by_hand=by_hand, weighted=weighted) for by_hand in (True, False)
@@ -133,7 +135,7 @@ def test_the_same_for_every_method(name: str, activation: str, weighted: bool) -
     agree(fast, plain)
 
 
-def test_a_step_begins_anew() -> None:
+def test_repeated_step_gives_the_same_gradient() -> None:
     """What the first step left in memory is nothing to the second."""
     method, seen = prepared(graph(), {"dropout": 0.0}, "deep_ensemble")
     weights = FlatWeights(method.net_.parameters(), 0.1, 0.0)
@@ -163,7 +165,7 @@ def test_float32_gives_the_step_of_float64(settings: dict[str, Any], sparse: boo
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("activation", ["silu", "relu"])
-def test_the_encoder_alone(activation: str, sparse: bool) -> None:
+def test_fused_encoder_equals_autograd(activation: str, sparse: bool) -> None:
     method, seen = prepared(graph(sparse), {"activation": activation, "dropout": 0.3})
     encoder = method.net_.encoder
     found = []
@@ -177,7 +179,9 @@ def test_the_encoder_alone(activation: str, sparse: bool) -> None:
 
 
 @pytest.mark.parametrize("name", ["qpignn", "quantile", "corrected", "evidential"])
-def test_a_whole_fit_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fit_with_fused_steps_equals_fit_without(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data, settings = graph(), {"dtype": "float64", "epochs": 30}
     fast = make_method(name, **settings).fit(data).predict_interval(data)
     monkeypatch.setattr(SageEncoder, "fused", lambda *_: None)
@@ -187,7 +191,7 @@ def test_a_whole_fit_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("settings", [{"layers": 3}, {"lambda_width": 0.1, "width": "l2"}])
-def test_other_nets_take_the_plain_way(settings: dict[str, Any]) -> None:
+def test_fused_step_of_unsupported_settings_is_none(settings: dict[str, Any]) -> None:
     method, seen = prepared(graph(), settings)
     assert method.fused_step(method.net_, seen, None) is None
 

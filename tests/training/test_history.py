@@ -20,7 +20,7 @@ def test_held_out_scores_are_a_column_only_where_there_are_some() -> None:
     assert len(history) == 2
 
 
-def test_a_history_comes_back_from_json_and_others_are_refused() -> None:
+def test_history_from_dict_round_trip_and_invalid_values() -> None:
     history = History(
         [2.0, 1.0], [0.5, 0.9], [1.0, 3.0], {1: 3.0}, best_epoch=1, stopped="patience"
     )

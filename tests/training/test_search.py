@@ -16,7 +16,7 @@ def first_of(tried: dict[str, float]) -> float:
     return tried["a"]
 
 
-def test_it_finds_the_bottom_of_a_valley_on_a_logarithmic_scale() -> None:
+def test_minimise_finds_the_minimum_on_a_logarithmic_scale() -> None:
     seen: list[dict[str, float]] = []
 
     def score(tried: dict[str, float]) -> float:
@@ -37,7 +37,7 @@ def test_same_seed_same_answer_and_optuna_is_left_as_it_was() -> None:
     assert optuna.logging.get_verbosity() == before
 
 
-def test_without_optuna_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_minimise_without_optuna_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(SettingError, match=r'pip install "qpignn\[search\]"'):
         minimise(first_of, RANGE, trials=5, seed=0)

@@ -46,7 +46,7 @@ def test_draws_of_the_noise_agree(name: str) -> None:
     assert narrowest_width(name, 0.9) == pytest.approx(drawn, rel=0.01)
 
 
-def test_the_limits_known_for_the_authors_draw() -> None:
+def test_narrowest_width_of_the_published_draw_equals_reference_values() -> None:
     """In units of the target's range, as they were computed beforehand."""
     known = {"basic": 0.084, "gaussian": 0.403, "uniform": 0.330, "outlier": 0.015}
     known |= {"ba": 0.136, "er": 0.134, "grid": 0.565}

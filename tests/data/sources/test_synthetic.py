@@ -140,7 +140,7 @@ def test_corrected_is_undirected_and_simple(name: str) -> None:
         assert torch.equal(data.y, published.y)
 
 
-def test_the_corrected_tree_has_a_thousand_nodes() -> None:
+def test_tree_corrected_has_1000_nodes() -> None:
     data = load_dataset("tree")
     assert data.x.shape == (1000, 5)
     assert data.edge_index.shape[1] == 2 * 999

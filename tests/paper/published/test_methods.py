@@ -60,7 +60,9 @@ def test_others_have_none() -> None:
     ("name", "picp", "mpiw"),
     [("sqr", 0.80, 0.26), ("rqr", 0.85, 0.68), ("mc_dropout", 0.64, 0.2), ("bayesian", 1.0, 3.0)],
 )
-def test_the_published_figures_of_tree_are_near(name: str, picp: float, mpiw: float) -> None:
+def test_published_methods_are_near_the_figures_of_tree(
+    name: str, picp: float, mpiw: float
+) -> None:
     """One run against the paper's mean: enough to tell the published form from the right one."""
     row = Cell("tree", name, 0, protocol="published").run()
     assert row["picp"] == pytest.approx(picp, abs=0.12)
