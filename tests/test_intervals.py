@@ -88,11 +88,11 @@ def test_targets_of_another_length_raise(three: Intervals) -> None:
 def test_side_is_read_from_which_bounds_are_finite(
     lower: list[float], upper: list[float], side: str
 ) -> None:
-    found = Intervals([0.5, 1.0], lower, upper, 0.9)
-    assert found.side == side
-    assert found.select([0]).side == side  # a part of a result is of the same kind
+    intervals = Intervals([0.5, 1.0], lower, upper, 0.9)
+    assert intervals.side == side
+    assert intervals.select([0]).side == side  # a part of a result is of the same kind
     wanted = {"both": None, "lower": lower, "upper": upper}[side]
-    assert (None if found.bound is None else found.bound.tolist()) == wanted
+    assert (None if intervals.bound is None else intervals.bound.tolist()) == wanted
 
 
 def test_side_unknown_raises() -> None:
@@ -120,8 +120,8 @@ def test_plot_with_targets_is_sorted_by_prediction() -> None:
 @pytest.mark.parametrize(("side", "within"), [("upper", "below"), ("lower", "above")])
 def test_plot_one_sided_draws_and_labels_bounds(side: str, within: str) -> None:
     bounds = {"upper": ([-np.inf] * 3, [2.0, 3.0, 4.0]), "lower": ([0.0, 1.0, 2.0], [np.inf] * 3)}
-    found = Intervals([1.0, 2.0, 3.0], *bounds[side], 0.9)
-    (axes,) = found.plot([1.0, 2.0, 9.0 if side == "upper" else -9.0]).axes
+    intervals = Intervals([1.0, 2.0, 3.0], *bounds[side], 0.9)
+    (axes,) = intervals.plot([1.0, 2.0, 9.0 if side == "upper" else -9.0]).axes
     assert axes.get_title() == f"90 % {side} bounds: 66.7 % of targets {within}"
     drawn = {line.get_label(): line for line in axes.lines}
     assert drawn[f"{side} bound"].get_ydata().tolist() == [*bounds[side][side == "upper"]]

@@ -233,12 +233,12 @@ def test_no_command_uses_hidden_targets(
     kept, shown = [], []
     for name, secret in (("one", SECRET), ("other", -1.0)):
         folder = tmp_path / name
-        words = (*tables(folder, secret), "--method", method, "--epochs", 3)
-        assert qpignn(*words).code == 0
+        arguments = (*tables(folder, secret), "--method", method, "--epochs", 3)
+        assert qpignn(*arguments).code == 0
         kept.append(weights(folder))
-        judged = qpignn("evaluate", folder / "model", "--json")
-        assert judged.code == 0, judged.err
-        assert '"picp": 0.0' in judged.out  # the judge does see them
+        evaluation = qpignn("evaluate", folder / "model", "--json")
+        assert evaluation.code == 0, evaluation.err
+        assert '"picp": 0.0' in evaluation.out  # the judge does see them
         assert weights(folder) == kept[-1]
         out = folder / "intervals.csv"
         assert qpignn("predict", folder / "model", "--only", "all", "--out", out).code == 0
@@ -256,8 +256,8 @@ def test_command_that_hides_no_targets_is_detected(
     monkeypatch.setattr("qpignn.data.settings.hide_targets", lambda data, keep: data)
     kept = []
     for name, secret in (("one", 5.0), ("other", -5.0)):
-        words = (*tables(tmp_path / name, secret), "--method", "quantile", "--epochs", 3)
-        assert qpignn(*words).code == 0
+        arguments = (*tables(tmp_path / name, secret), "--method", "quantile", "--epochs", 3)
+        assert qpignn(*arguments).code == 0
         kept.append(weights(tmp_path / name))
     assert kept[0] != kept[1]
 
@@ -269,13 +269,13 @@ def test_diagnosis_uses_hidden_targets_for_evaluation_only(graph: Data) -> None:
     model = make_method("qpignn", epochs=3).fit(graph)
     before = canary.learnt(model)
     honest = model.diagnose(graph, by={"a": graph.x[:, 0].numpy()})
-    told = model.diagnose(plant(graph, graph.test_mask), by={"a": graph.x[:, 0].numpy()})
+    evaluated = model.diagnose(plant(graph, graph.test_mask), by={"a": graph.x[:, 0].numpy()})
     assert not canary.holds_secret(model)
     assert canary.learnt(model) == before
-    assert told.coverage is not None
-    assert told.coverage.covered == 0
-    assert told.shift == honest.shift
-    for one, other in zip(told.divisions, honest.divisions, strict=True):  # the same groups
+    assert evaluated.coverage is not None
+    assert evaluated.coverage.covered == 0
+    assert evaluated.shift == honest.shift
+    for one, other in zip(evaluated.divisions, honest.divisions, strict=True):  # the same groups
         assert one.name == other.name
         assert [(g.description, g.coverage.nodes, g.width) for g in one.groups] == [
             (g.description, g.coverage.nodes, g.width) for g in other.groups

@@ -223,13 +223,13 @@ def test_float32_columns_give_the_figures_of_the_same_numbers_in_float64() -> No
 def test_summary_does_not_depend_on_the_unit_of_the_target(size: float) -> None:
     """Also where squares are beyond float64: figures are taken after division by the range."""
     columns = [size * np.array(column) for column in ([1.0, 2, 2, 5], LOWER, UPPER)]
-    found = metrics.summary(Intervals(*columns, 0.8), size * np.array(Y), y_given=[0.0, 5 * size])
+    actual = metrics.summary(Intervals(*columns, 0.8), size * np.array(Y), y_given=[0.0, 5 * size])
     wanted = metrics.summary(Intervals([1, 2, 2, 5], LOWER, UPPER, 0.8), Y, y_given=[0.0, 5.0])
     for name in ("mpiw_raw", "mae", "rmse"):  # in the target's unit
-        assert found.pop(name) == pytest.approx(size * wanted.pop(name), rel=1e-12)
-    found, wanted = ({k: v for k, v in one.items() if v is not None} for one in (found, wanted))
+        assert actual.pop(name) == pytest.approx(size * wanted.pop(name), rel=1e-12)
+    actual, wanted = ({k: v for k, v in one.items() if v is not None} for one in (actual, wanted))
     assert len(wanted) == 8
-    assert found == pytest.approx(wanted, rel=1e-12)
+    assert actual == pytest.approx(wanted, rel=1e-12)
 
 
 def test_summary_with_an_infinite_interval_has_no_mpe() -> None:

@@ -37,13 +37,13 @@ def test_published_outside_paper_is_named_in_listed_modules_only() -> None:
 
 def test_protocol_name_outside_paper_is_compared_with_nothing() -> None:
     branching = re.compile(r"""protocol\w*\s*(==|!=|\bin\b|\bnot in\b)\s*["'(\[]""")
-    found = [
+    paths = [
         str(path)
         for path in SOURCE.rglob("*.py")
         if path.relative_to(SOURCE).parts[0] != "paper"
         and branching.search(path.read_text(encoding="utf-8"))
     ]
-    assert found == []
+    assert paths == []
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)

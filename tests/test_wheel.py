@@ -25,8 +25,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     build = ["wheel", str(ROOT), "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)]
     subprocess.run([*PIP, *build], check=True)
-    (found,) = folder.glob("qpignn-*.whl")
-    return found
+    (path,) = folder.glob("qpignn-*.whl")
+    return path
 
 
 @pytest.fixture(scope="module")

@@ -192,8 +192,8 @@ def test_calibrate_few_nodes_uses_form_that_depends_on_their_number_only(tails: 
     for _ in range(20):
         half = np.exp(2 * rng.normal(size=100))
         outputs = MemberOutputs(rng.normal(size=100), half, rng.uniform(1, 9, 100))
-        found = choose_form(outputs, rng.exponential(size=100), 0.9, tails=tails)
-        assert found == Form("both", None, 0.5)  # 100 / (100 + 100)
+        form = choose_form(outputs, rng.exponential(size=100), 0.9, tails=tails)
+        assert form == Form("both", None, 0.5)  # 100 / (100 + 100)
 
 
 def test_calibrate_few_nodes_covers_a_new_node_at_the_level() -> None:
@@ -215,8 +215,8 @@ def test_choose_form_chooses_the_power_of_the_noise(power: float) -> None:
     rng = np.random.default_rng(7)
     half = np.exp(2 * rng.normal(size=2000))
     outputs = MemberOutputs(np.zeros(2000), half, half)
-    found = choose_form(outputs, half**power * rng.normal(size=2000), 0.9)
-    assert found.power == power
+    form = choose_form(outputs, half**power * rng.normal(size=2000), 0.9)
+    assert form.power == power
 
 
 def test_sides_and_tails_are_the_documented_names() -> None:
@@ -272,8 +272,8 @@ def test_members_are_scored_on_nodes_they_held_out_only() -> None:
     y = rng.normal(size=200)
     held_out = np.zeros((5, 200), dtype=bool)
     held_out[np.arange(200) % 5, np.arange(200)] = True
-    held_out[:, :20] = False  # nobody can judge these
-    value = np.where(held_out, 0.0, y)  # whoever saw a node knows it by heart
+    held_out[:, :20] = False  # no member can be scored on these
+    value = np.where(held_out, 0.0, y)  # members are exact on nodes they were trained on
     outputs = MemberOutputs(value, np.ones((5, 200)), np.ones((5, 200)))
     scaling, price = CrossFit().fit(outputs, held_out, y, 0.9)
     honest = cross_fit.Form("both", None, 1.0).fit(outputs_of(180), y[20:], 0.9)
@@ -379,16 +379,16 @@ def test_price_of_heavy_tailed_targets_hand_computed() -> None:
     upper = np.array([4.0, 5.0, 8.0])
     # widths 2, 4, 4; scores at 0.9: 2, 4 and 4 + 20 · 1
     expected = np.sqrt(4.0) * np.sqrt((2 * 4 * 24) ** (1 / 3))
-    found = cross_fit.price(y, lower, upper, level=0.9, heavy_tailed=True)
-    assert found == pytest.approx(expected)
+    price = cross_fit.price(y, lower, upper, level=0.9, heavy_tailed=True)
+    assert price == pytest.approx(expected)
 
 
 def test_price_of_heavy_tailed_targets_counts_no_score_below_a_thousandth_of_the_median() -> None:
     y = np.array([1.0, 1.0, 1.0])
     lower, upper = np.array([1.0, 0.5, 0.5]), np.array([1.0, 1.5, 1.5])
     expected = np.sqrt(1.0) * np.sqrt((0.001 * 1 * 1) ** (1 / 3))
-    found = cross_fit.price(y, lower, upper, level=0.9, heavy_tailed=True)
-    assert found == pytest.approx(expected)
+    price = cross_fit.price(y, lower, upper, level=0.9, heavy_tailed=True)
+    assert price == pytest.approx(expected)
 
 
 def few_far_too_wide() -> tuple[MemberOutputs, np.ndarray]:
@@ -410,11 +410,11 @@ def test_calibrate_members_heavy_tailed_targets_prices_the_typical_node() -> Non
     outputs, y = few_far_too_wide()
     members = MemberOutputs(*(part[None] for part in (outputs.value, outputs.below, outputs.above)))
     held_out = np.ones((1, len(y)), dtype=bool)
-    scaling, found = CrossFit(tails="equal").fit(members, held_out, y, 0.9, heavy_tailed=True)
+    scaling, price = CrossFit(tails="equal").fit(members, held_out, y, 0.9, heavy_tailed=True)
     assert scaling.power == 1.0  # of the typical node, not the one of the means
     assert CrossFit(tails="equal").fit(members, held_out, y, 0.9)[0].power < 1
     lower, upper = scaling.bounds(outputs)
-    assert found == pytest.approx(cross_fit.price(y, lower, upper, level=0.9, heavy_tailed=True))
+    assert price == pytest.approx(cross_fit.price(y, lower, upper, level=0.9, heavy_tailed=True))
 
 
 def test_calibrate_forms_compete_from_200_nodes_on() -> None:

@@ -48,15 +48,15 @@ def fitted(qpignn: Run, graph: Path, tmp_path: Path) -> Path:
 def test_convert_reports_the_written_graph(
     qpignn: Run, tables: tuple[object, ...], tmp_path: Path
 ) -> None:
-    words = ("convert", *tables, "--ignore", "part", "--out", tmp_path / "g")
+    arguments = ("convert", *tables, "--ignore", "part", "--out", tmp_path / "g")
     roads = len(pd.read_csv(tmp_path / "e.csv"))
-    done = qpignn(*words)
+    done = qpignn(*arguments)
     assert done.code == 0, done.err
     assert f"converted 80 nodes (60 labelled), {roads} edges, 8 features: " in done.out
     assert f"next: qpignn fit --graph {tmp_path / 'g'}" in done.out
-    told = json.loads(qpignn(*words, "--directed", "--memory", 1, "--json").out)
+    report = json.loads(qpignn(*arguments, "--directed", "--memory", 1, "--json").out)
     size = sum(p.stat().st_size for p in (tmp_path / "g").iterdir() if p.name != "mapped.json")
-    assert told == {
+    assert report == {
         "folder": str(tmp_path / "g"),
         "nodes": 80,
         "labelled": 60,
@@ -150,14 +150,14 @@ def test_convert_split_column_is_used_by_fit(
 ) -> None:
     graph, model = tmp_path / "g", tmp_path / "m"
     assert qpignn("convert", *tables, "--split", "part", "--out", graph).code == 0
-    known = pd.read_csv(tmp_path / "n.csv")["pollution"].notna()
-    judged = int(known[::4].sum())
+    labelled = pd.read_csv(tmp_path / "n.csv")["pollution"].notna()
+    held_out = int(labelled[::4].sum())
     report = json.loads(
         qpignn("fit", "--graph", graph, "--epochs", 2, "--out", model, "--json").out
     )
-    assert (report["given"], report["test"]) == (60 - judged, judged)
+    assert (report["given"], report["test"]) == (60 - held_out, held_out)
     assert report["read"]["labelled"] == report["labelled"] == 60
-    assert json.loads(qpignn("evaluate", model, "--json").out)["n_test"] == judged
+    assert json.loads(qpignn("evaluate", model, "--json").out)["n_test"] == held_out
     done = qpignn("fit", "--graph", graph, "--test-fraction", 0.5, "--out", model)
     assert (done.code, "exclude each other" in done.err) == (2, True)
 
@@ -177,7 +177,7 @@ def test_fit_on_graph_written_by_write_graph(qpignn: Run, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         (("--dataset", "basic"), "either --dataset NAME or --nodes FILE or --graph DIR"),
         (("--target", "y"), "no column options with --graph, got 'target'"),
@@ -185,9 +185,9 @@ def test_fit_on_graph_written_by_write_graph(qpignn: Run, tmp_path: Path) -> Non
     ],
 )
 def test_fit_graph_with_table_options_is_refused(
-    qpignn: Run, graph: Path, tmp_path: Path, words: tuple[str, ...], message: str
+    qpignn: Run, graph: Path, tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    done = qpignn("fit", "--graph", graph, *words, "--out", tmp_path / "m")
+    done = qpignn("fit", "--graph", graph, *arguments, "--out", tmp_path / "m")
     assert done.code == 2
     assert message in done.err
 
@@ -215,14 +215,14 @@ def test_mapped_graph_with_changed_rows_is_refused_by_every_command(
     x = np.load(graph / "x.npy", mmap_mode="r+")
     x[:] = x[::-1].copy()
     x.flush()
-    for words in (
+    for arguments in (
         ("fit", "--graph", graph, "--epochs", 5, "--out", tmp_path / "other"),
         ("predict", fitted, "--out", tmp_path / "i.csv"),
         ("evaluate", fitted),
         ("report", fitted),
     ):
-        done = qpignn(*words)
-        assert done.code == 2, words
+        done = qpignn(*arguments)
+        assert done.code == 2, arguments
         assert "got other bytes in x.npy than its description states" in done.err
     assert not (tmp_path / "i.csv").exists()
     assert not (tmp_path / "other" / "model.json").exists()

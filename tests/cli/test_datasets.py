@@ -15,10 +15,10 @@ from qpignn.cli import app
 runner = CliRunner()
 
 
-def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the real command in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "qpignn", *words],
+        [sys.executable, "-m", "qpignn", *arguments],
         capture_output=True,
         text=True,
         check=False,

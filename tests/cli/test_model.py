@@ -61,15 +61,15 @@ def test_evaluate_uses_the_held_out_nodes(
 ) -> None:
     figures = json.loads(qpignn("evaluate", fitted, "--json").out)
     assert figures["n_test"] == 12  # a fifth of 64
-    everyone = tmp_path / "all.csv"
-    assert qpignn("predict", fitted, "--only", "all", "--out", everyone).code == 0
-    frame = pd.read_csv(everyone).join(pd.read_csv(files[0])["rain"])
+    all_nodes = tmp_path / "all.csv"
+    assert qpignn("predict", fitted, "--only", "all", "--out", all_nodes).code == 0
+    frame = pd.read_csv(all_nodes).join(pd.read_csv(files[0])["rain"])
     graph = load_graph(fitted / "graph")
-    judged = frame[graph.test_mask.numpy()]
-    inside = (judged["lower"] <= judged["rain"]) & (judged["rain"] <= judged["upper"])
+    held_out = frame[graph.test_mask.numpy()]
+    inside = (held_out["lower"] <= held_out["rain"]) & (held_out["rain"] <= held_out["upper"])
     assert figures["picp"] == pytest.approx(inside.mean())
     unit = np.ptp(frame["rain"][graph.train_mask.numpy()])
-    assert figures["mpiw"] == pytest.approx((judged["upper"] - judged["lower"]).mean() / unit)
+    assert figures["mpiw"] == pytest.approx((held_out["upper"] - held_out["lower"]).mean() / unit)
     assert "coverage (PICP)" in qpignn("evaluate", fitted).out
 
 
@@ -182,12 +182,12 @@ def test_evaluate_truncated_or_missing_model_exits_2(
 def test_unwritable_outputs_are_refused_before_training(qpignn: Run, tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.write_text("a file")
-    for words in (
+    for arguments in (
         ("fit", "--dataset", "basic", "--out", taken),
         ("demo", "--out", taken),
         ("compare", "--datasets", "basic", "--results", taken / "r.sqlite"),
     ):
-        done = qpignn(*words)
+        done = qpignn(*arguments)
         assert done.code == 2
         assert done.err.startswith("error: ")
         assert "epoch" not in done.err
@@ -197,8 +197,8 @@ def test_evaluate_folder_mixed_from_two_fits_is_refused(
     qpignn: Run, files: tuple[Path, Path], fitted: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
-    words = ("--id", "station", "--target", "rain", "--epochs", 3, "--seed", 7, "--out", other)
-    assert qpignn("fit", "--nodes", files[0], *words).code == 0
+    arguments = ("--id", "station", "--target", "rain", "--epochs", 3, "--seed", 7, "--out", other)
+    assert qpignn("fit", "--nodes", files[0], *arguments).code == 0
     shutil.copytree(other / "graph", fitted / "graph", dirs_exist_ok=True)
     done = qpignn("evaluate", fitted)
     assert done.code == 2
@@ -220,10 +220,20 @@ def test_evaluate_damaged_fit_json_is_refused(
 def test_split_and_its_mistakes(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
     frame = pd.read_csv(files[0]).assign(part="test")
     frame.to_csv(files[0], index=False)
-    words = ("fit", "--nodes", files[0], "--id", "station", "--target", "rain", "--split", "part")
-    done = qpignn(*words, "--out", tmp_path / "m")
+    arguments = (
+        "fit",
+        "--nodes",
+        files[0],
+        "--id",
+        "station",
+        "--target",
+        "rain",
+        "--split",
+        "part",
+    )
+    done = qpignn(*arguments, "--out", tmp_path / "m")
     assert (done.code, "expected labelled train nodes, got none" in done.err) == (2, True)
-    done = qpignn(*words, "--test-fraction", 0.3, "--out", tmp_path / "m")
+    done = qpignn(*arguments, "--test-fraction", 0.3, "--out", tmp_path / "m")
     assert (done.code, "exclude each other" in done.err) == (2, True)
     assert not (tmp_path / "m").exists()
 
@@ -232,10 +242,20 @@ def test_named_edge_ends(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) 
     edges = pd.read_csv(files[1])
     edges.insert(0, "km", 1)
     edges.to_csv(files[1], index=False)
-    words = ("fit", "--nodes", files[0], "--edges", files[1], "--id", "station", "--target", "rain")
-    done = qpignn(*words, "--epochs", 2, "--edge-ends", "a,b", "--out", tmp_path / "m")
+    arguments = (
+        "fit",
+        "--nodes",
+        files[0],
+        "--edges",
+        files[1],
+        "--id",
+        "station",
+        "--target",
+        "rain",
+    )
+    done = qpignn(*arguments, "--epochs", 2, "--edge-ends", "a,b", "--out", tmp_path / "m")
     assert "80 edges" in done.err
-    done = qpignn(*words, "--out", tmp_path / "n")
+    done = qpignn(*arguments, "--out", tmp_path / "n")
     assert (done.code, "has a different value in every row" in done.err) == (2, True)
 
 

@@ -41,8 +41,8 @@ def test_everything_runs_quickly_and_yields_its_table_and_picture(
     qpignn: Run, protocol: str, tmp_path: Path
 ) -> None:
     out, to = tmp_path / "r.sqlite", tmp_path / "paper"
-    words = ("--quick", "--protocol", protocol, "--results", out)
-    done = qpignn("paper", "run", "all", *words, "--out", to)
+    arguments = ("--quick", "--protocol", protocol, "--results", out)
+    done = qpignn("paper", "run", "all", *arguments, "--out", to)
     assert done.code == 0, done.err
     for spec in specs().values():
         stem = f"{spec.name}.{protocol}"
@@ -59,9 +59,9 @@ def test_everything_runs_quickly_and_yields_its_table_and_picture(
         if spec.picture:
             assert matplotlib.image.imread(to / f"{stem}.png").std() > 0.05
             assert "<svg" in (to / f"{stem}.svg").read_text()
-    shown = qpignn("paper", "show", "robustness", *words, "--format", "json")
+    shown = qpignn("paper", "show", "robustness", *arguments, "--format", "json")
     assert len(json.loads(shown.out)["rows"]) == 3
-    beside = qpignn("paper", "show", "robustness", *words, "--against-paper").out
+    beside = qpignn("paper", "show", "robustness", *arguments, "--against-paper").out
     assert "| er | SQR | feature noise 0.1 | PICP |" in beside
 
 
@@ -69,10 +69,10 @@ def measured(path: Path) -> list[dict[str, Any]]:
     with sqlite3.connect(path) as connection:
         tables = connection.execute("SELECT name FROM sqlite_master").fetchall()
         rows = connection.execute("SELECT row FROM results").fetchall() if tables else []
-    found = [json.loads(row) for (row,) in rows]
-    for row in found:
+    parsed = [json.loads(row) for (row,) in rows]
+    for row in parsed:
         del row["fit_seconds"], row["peak_mb"]
-    return sorted(found, key=lambda row: row["seed"])
+    return sorted(parsed, key=lambda row: row["seed"])
 
 
 @pytest.mark.slow
@@ -81,12 +81,12 @@ def test_paper_run_killed_and_repeated_gives_the_rows_of_one_run(tmp_path: Path)
     spec.write_text(SMALL)
 
     def start(name: str) -> subprocess.Popen[str]:
-        words = (
+        arguments = (
             *("paper", "run", spec, "--jobs", 2),
             *("--results", tmp_path / name, "--out", tmp_path / f"{name}.to"),
         )
         return subprocess.Popen(
-            [sys.executable, "-m", "qpignn", *map(str, words)],
+            [sys.executable, "-m", "qpignn", *map(str, arguments)],
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             text=True,
@@ -103,8 +103,8 @@ def test_paper_run_killed_and_repeated_gives_the_rows_of_one_run(tmp_path: Path)
     kept = len(measured(tmp_path / "a.sqlite"))
     assert 2 <= kept < 12
     again, whole = start("a.sqlite"), start("b.sqlite")
-    words = again.communicate(timeout=120)[1]
-    assert f"12 rows, {kept} of them found" in words
+    err = again.communicate(timeout=120)[1]
+    assert f"12 rows, {kept} of them found" in err
     whole.communicate(timeout=120)
     assert measured(tmp_path / "a.sqlite") == measured(tmp_path / "b.sqlite")
     tables = [(tmp_path / f"{n}.sqlite.to" / "small.corrected.md").read_text() for n in "ab"]
@@ -140,7 +140,7 @@ def test_paper_invalid_spec_or_name_exits_2(qpignn: Run, tmp_path: Path) -> None
     assert "expected one table or figure, got all" in qpignn("paper", "show", "all").err
     (tmp_path / "syntax.py").write_text("SPEC =")
     assert "got an error: invalid syntax" in qpignn("paper", "run", tmp_path / "syntax.py").err
-    for wrong, words in (
+    for wrong, message in (
         ('picture="band",', "unknown picture 'band': did you mean bands"),
         ('picture="bands",', 'expected keep=("intervals",) for the picture bands'),
         ('table="grids",', "unknown table 'grids': did you mean grid"),
@@ -148,7 +148,7 @@ def test_paper_invalid_spec_or_name_exits_2(qpignn: Run, tmp_path: Path) -> None
     ):
         (tmp_path / "wrong.py").write_text(SMALL.replace("seeds=12,", wrong))
         done = qpignn("paper", "run", tmp_path / "wrong.py", *store)
-        assert (done.code, words in done.err) == (2, True), done.err
+        assert (done.code, message in done.err) == (2, True), done.err
     (tmp_path / "bad.py").write_text(SMALL.replace('"basic"', '"basics"'))
     bad = qpignn("paper", "run", tmp_path / "bad.py", *store)
     assert (bad.code, "did you mean basic" in bad.err) == (2, True)

@@ -76,9 +76,9 @@ def test_kill_9_then_resume_equals_an_uninterrupted_fit(qpignn: Run, tmp_path: P
     alone, killed = tmp_path / "alone", tmp_path / "killed"
     assert qpignn(*fit(alone)).code == 0
     assert not (alone / "checkpoint").exists()
-    words = [sys.executable, "-c", PROGRAM, *map(str, fit(killed))]
+    arguments = [sys.executable, "-c", PROGRAM, *map(str, fit(killed))]
     one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}  # as the tests themselves
-    with subprocess.Popen(words, env=one_thread, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(arguments, env=one_thread, stderr=subprocess.DEVNULL) as process:
         kept = killed / "checkpoint" / "training-1.safetensors"
         until = time.monotonic() + 60
         while not kept.exists() and process.poll() is None and time.monotonic() < until:

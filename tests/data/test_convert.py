@@ -82,12 +82,12 @@ def test_convert_graph_equals_read_graph(tmp_path: Path, memory: int, directed: 
     nodes.to_csv(files[0], index=False)
     edges.to_csv(files[1], index=False)
     roles["directed"] = directed
-    told = convert_graph(*files, tmp_path / "g", memory=memory, **roles)
+    summary = convert_graph(*files, tmp_path / "g", memory=memory, **roles)
     assert_same(open_graph(tmp_path / "g"), read_graph(*files, **roles))
-    assert told == describe_graph(tmp_path / "g")
-    assert told.directed is directed
-    assert told.roles is not None
-    assert told.roles["ignore"] == ["note"]
+    assert summary == describe_graph(tmp_path / "g")
+    assert summary.directed is directed
+    assert summary.roles is not None
+    assert summary.roles["ignore"] == ["note"]
     assert not (tmp_path / "g" / "unfinished").exists()
 
 
@@ -515,8 +515,8 @@ def test_convert_graph_interrupted_leaves_no_folder(
     assert not (tmp_path / "g").exists()
 
 
-def run(code: str, *words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", code, *map(str, words)]
+def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

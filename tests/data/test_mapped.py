@@ -118,19 +118,21 @@ def test_arrays_larger_than_memory_open_and_are_not_read(
 ) -> None:
     monkeypatch.setattr(mapped, "check_digests", lambda *_, **__: None)  # minutes of reading holes
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    told = json.loads((folder / "mapped.json").read_text())
+    description = json.loads((folder / "mapped.json").read_text())
     rows = 2 * memory // 4
-    told |= {"nodes": rows, "feature_names": ["a"], "coding": None}
-    told["files"] = {name: told["files"][name] for name in ("x.npy", "edge_index.npy")}
+    description |= {"nodes": rows, "feature_names": ["a"], "coding": None}
+    description["files"] = {
+        name: description["files"][name] for name in ("x.npy", "edge_index.npy")
+    }
     with (folder / "x.npy").open("wb") as file:
         header = {"descr": "<f4", "fortran_order": False, "shape": (rows, 1)}
         np.lib.format.write_array_header_1_0(file, header)
-        told["files"]["x.npy"] |= {"bytes": file.tell() + 4 * rows, "shape": [rows, 1]}
+        description["files"]["x.npy"] |= {"bytes": file.tell() + 4 * rows, "shape": [rows, 1]}
         try:
-            file.truncate(told["files"]["x.npy"]["bytes"])
+            file.truncate(description["files"]["x.npy"]["bytes"])
         except OSError:
             pytest.skip("this disk has no files with holes")
-    (folder / "mapped.json").write_text(json.dumps(told))
+    (folder / "mapped.json").write_text(json.dumps(description))
     data = open_graph(folder)
     assert data.x.shape == (rows, 1)
     assert float(data.x[-1, 0]) == 0

@@ -35,10 +35,10 @@ def test_member_inputs_give_the_outputs_of_the_whole_graph(
     whole = graph(sparse=sparse, part=part, weighted=weighted)
     with torch.no_grad():
         everywhere = encoder(whole)
-        found = encoder(member_inputs(whole, POSITIONS))
+        outputs = encoder(member_inputs(whole, POSITIONS))
     wanted = torch.stack([everywhere[member, POSITIONS[member]] for member in range(2)])
-    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-14)
-    assert not torch.equal(found[0], found[1])
+    torch.testing.assert_close(outputs, wanted, rtol=1e-12, atol=1e-14)
+    assert not torch.equal(outputs[0], outputs[1])
 
 
 def test_member_inputs_move_to_a_device() -> None:

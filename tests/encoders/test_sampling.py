@@ -41,10 +41,10 @@ def test_all_neighbours_give_the_outputs_and_gradients_of_the_whole_graph(
     batch = Sampler(whole, layers, fan_out=1000).batch(seeds, draws())
     assert batch.rows == 4
     upstream = torch.linspace(-1, 1, 2 * 4 * 7, dtype=torch.float64).view(2, 4, 7)
-    found: list[list[Tensor]] = []
+    results: list[list[Tensor]] = []
     for hidden in (net(batch), net(whole)[:, seeds]):
-        found.append([hidden, *torch.autograd.grad(hidden, list(net.parameters()), upstream)])
-    for ours, wanted in zip(*found, strict=True):
+        results.append([hidden, *torch.autograd.grad(hidden, list(net.parameters()), upstream)])
+    for ours, wanted in zip(*results, strict=True):
         torch.testing.assert_close(ours, wanted, rtol=1e-10, atol=1e-12)
 
 

@@ -14,9 +14,9 @@ from qpignn.encoders.sparse import SparseMatrix
 
 def test_pieces_hand_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sparse, "PIECE", 2)
-    found = sparse._pieces_of(torch.tensor([0, 0, 5, 7, 8]))  # rows of 0, 5, 2 and 1
-    assert found is not None
-    cuts, first = found
+    pieces = sparse._pieces_of(torch.tensor([0, 0, 5, 7, 8]))  # rows of 0, 5, 2 and 1
+    assert pieces is not None
+    cuts, first = pieces
     assert cuts.tolist() == [0, 2, 4, 5, 7, 8]
     assert first.tolist() == [0, 0, 3, 4, 5]
     assert sparse._pieces_of(torch.tensor([0, 2, 4])) is None

@@ -97,8 +97,8 @@ def test_cell_with_a_source_is_fitted_on_it_and_evaluated_on_its_data_set() -> N
     tree = split_nodes(load_dataset("tree"), test=0.2, seed=0)
     assert row["n_train"] == int(tree.train_mask.sum())
     assert row["n_test"] == 200
-    known = tree.y[tree.train_mask]
-    assert row["mpiw_raw"] / row["mpiw"] == pytest.approx(float(known.max() - known.min()))
+    targets = tree.y[tree.train_mask]
+    assert row["mpiw_raw"] / row["mpiw"] == pytest.approx(float(targets.max() - targets.min()))
     assert row["mpiw_limit"] is None  # the noise law is of other nodes
 
 

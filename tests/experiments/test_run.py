@@ -50,9 +50,9 @@ def test_run_cells_failing_cell_does_not_stop_the_others(store: Store) -> None:
     ]
     outcome = run_cells(cells, store)
     assert len(outcome.rows) == 1
-    ((failed, words),) = outcome.failures
+    ((failed, message),) = outcome.failures
     assert failed == cells[0]
-    assert "TrainingError: the loss became" in words
+    assert "TrainingError: the loss became" in message
     assert len(store.get(cells)) == 1
 
 

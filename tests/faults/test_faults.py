@@ -35,10 +35,10 @@ sys.exit(run.main())
 
 
 def test_driver_passes_real_places_and_fails_a_careless_one() -> None:
-    words = ["--places", ",".join((*REAL, "careless")), "--seed", "0", "--most", "2"]
-    words += ["--timed", "1", "--jobs", "1"]
+    arguments = ["--places", ",".join((*REAL, "careless")), "--seed", "0", "--most", "2"]
+    arguments += ["--timed", "1", "--jobs", "1"]
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *words], capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1, done.stdout + done.stderr
     failed = [line for line in done.stdout.splitlines() if line.startswith("failed: ")]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from choices import Choices, spoil_bytes
+from choices import Choices, corrupt_bytes
 from run import FOLDERS, SHARES, Count, table
 from targets import MAKERS, make
 
@@ -34,7 +34,7 @@ def test_no_input_ends_in_anything_but_a_named_error(name: str, tmp_path: Path) 
         if name in FOLDERS:
             content = draw.randbytes(draw.randrange(2, 40))
         else:
-            content = spoil_bytes(content, Choices(draw.randbytes(80)))
+            content = corrupt_bytes(content, Choices(draw.randbytes(80)))
         ended[target.run(content)] += 1
     # not all alike: the inputs reach different places
     assert len(ended) > 1 or name in LAWS, ended
@@ -77,22 +77,22 @@ class Target:
             raise ZeroDivisionError("found")
         return "fine"
 class Targets:
-    def make(self, name, room):
+    def make(self, name, folder):
         return Target()
 run._targets = lambda: Targets()
 from pathlib import Path
-run.work("text", Path({room!r}), Path({crashes!r}), 2, 0, guided=False)
+run.work("text", Path({folder!r}), Path({crashes!r}), 2, 0, guided=False)
 """
 
 
 def test_worker_stores_one_input_per_place_of_a_crash(tmp_path: Path) -> None:
-    room, crashes = tmp_path / "room", tmp_path / "crashes"
-    code = FAILING.format(here=str(HERE), room=str(room), crashes=str(crashes))
+    folder, crashes = tmp_path / "work", tmp_path / "crashes"
+    code = FAILING.format(here=str(HERE), folder=str(folder), crashes=str(crashes))
     subprocess.run([sys.executable, "-c", code], check=True)
-    told = json.loads((room / "count.json").read_text())
-    assert told["finished"]
-    assert told["outcomes"]["crash"] > 10
-    assert [*told["crashes"]] == ["ZeroDivisionError at <string>:9"]
+    counts = json.loads((folder / "count.json").read_text())
+    assert counts["finished"]
+    assert counts["outcomes"]["crash"] > 10
+    assert [*counts["crashes"]] == ["ZeroDivisionError at <string>:9"]
     (kept,) = crashes.glob("text-*.bin")
     assert kept.read_bytes() != b"ab"
     assert "ZeroDivisionError: found" in kept.with_suffix(".txt").read_text()

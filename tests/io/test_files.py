@@ -51,12 +51,12 @@ def test_files_that_belong_together_change_together_or_not_at_all(
         (tmp_path / name).write_bytes(b"old")
     plain, calls = os.replace, 0
 
-    def refused(*words: Path) -> None:
+    def refused(*paths: Path) -> None:
         nonlocal calls
         calls += 1
         if calls == last:
             raise OSError(13, "Permission denied")
-        plain(*words)
+        plain(*paths)
 
     with monkeypatch.context() as during:
         during.setattr(os, "replace", refused)
@@ -112,9 +112,9 @@ def test_together_in_two_threads_ends_with_the_files_of_one(tmp_path: Path) -> N
             thread.start()
         for thread in threads:
             thread.join()
-        found = contents(tmp_path)
-        assert sorted(found) == sorted(names)
-        assert set(found.values()) in ({b"%d" % (2 * turn)}, {b"%d" % (2 * turn + 1)})
+        result = contents(tmp_path)
+        assert sorted(result) == sorted(names)
+        assert set(result.values()) in ({b"%d" % (2 * turn)}, {b"%d" % (2 * turn + 1)})
 
 
 @pytest.mark.parametrize("kind", NOT_FILES)

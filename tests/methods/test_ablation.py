@@ -17,16 +17,18 @@ def data() -> Data:
 
 
 def covered(data: Data, name: str, protocol: str = "corrected", **settings: object) -> float:
-    found = make_method(name, protocol, **{**PLAIN, **settings}).fit(data).predict_interval(data)
-    hit = found.covers(data.y.numpy())
+    intervals = (
+        make_method(name, protocol, **{**PLAIN, **settings}).fit(data).predict_interval(data)
+    )
+    hit = intervals.covers(data.y.numpy())
     return float(hit[data.train_mask.numpy()].mean())
 
 
 @pytest.mark.parametrize("margin", [0.05, 0.1])
 def test_ablation_fixed_margin_is_a_share_of_the_given_range(margin: float, data: Data) -> None:
     method = make_method("ablation", head="fixed", margin=margin, epochs=3).fit(data)
-    known = data.y[data.train_mask]
-    wanted = 2 * margin * float(known.max() - known.min())
+    given = data.y[data.train_mask]
+    wanted = 2 * margin * float(given.max() - given.min())
     np.testing.assert_allclose(method.predict_interval(data).width, wanted, rtol=1e-4)
 
 

@@ -25,8 +25,8 @@ def test_correction_size_hand_computed() -> None:
 
     Ranks from below are ⌈7·0.5⌉ = 4, and ⌈7·0.9⌉ = 7, of which there are but six.
     """
-    found, _ = correction().size(torch.zeros(4, 1, 12, dtype=torch.float64), NODES[:6], NODES[6:])
-    assert found.item() == pytest.approx(2 + 2 * 2.8 + 2 + 2 * 5.0)
+    size, _ = correction().size(torch.zeros(4, 1, 12, dtype=torch.float64), NODES[:6], NODES[6:])
+    assert size.item() == pytest.approx(2 + 2 * 2.8 + 2 + 2 * 5.0)
 
 
 def test_correction_size_passes_gradcheck() -> None:

@@ -68,13 +68,13 @@ def test_bounds_are_ordered_and_finite_for_every_node(name: str, graph: Data) ->
 
 
 def test_hidden_targets_never_matter(name: str, graph: Data) -> None:
-    spoilt = Data(**graph.to_dict())
+    changed = Data(**graph.to_dict())
     outside = ~graph.train_mask
-    spoilt.y = torch.where(outside, torch.full_like(graph.y, 1e6), graph.y)
-    assert same(make(name).fit(graph), make(name).fit(spoilt), graph)
+    changed.y = torch.where(outside, torch.full_like(graph.y, 1e6), graph.y)
+    assert same(make(name).fit(graph), make(name).fit(changed), graph)
     given = graph.train_mask & (torch.arange(120) % 2 == 0)
-    spoilt.y = torch.where(given, graph.y, -1e6 * torch.ones_like(graph.y))
-    assert same(make(name).fit(graph, given), make(name).fit(spoilt, given), graph)
+    changed.y = torch.where(given, graph.y, -1e6 * torch.ones_like(graph.y))
+    assert same(make(name).fit(graph, given), make(name).fit(changed, given), graph)
 
 
 def test_same_seed_same_bits_other_seed_other_bits(name: str, graph: Data) -> None:
@@ -118,18 +118,18 @@ def test_save_and_load_give_the_same_intervals(name: str, graph: Data, tmp_path:
 
 def test_masks_choose_nodes(name: str, graph: Data) -> None:
     fitted = make(name).fit(graph)
-    everyone = fitted.predict_interval(graph)
+    all_nodes = fitted.predict_interval(graph)
     one = np.arange(120) == 17
-    assert fitted.predict_interval(graph, one).lower.tolist() == [everyone.lower[17]]
+    assert fitted.predict_interval(graph, one).lower.tolist() == [all_nodes.lower[17]]
     assert fitted.predict_interval(graph, torch.from_numpy(one)).node_id.tolist() == [17]
-    assert fitted.predict(graph, one).tolist() == [everyone.prediction[17]]
+    assert fitted.predict(graph, one).tolist() == [all_nodes.prediction[17]]
 
 
 def widened(graph: Data) -> Data:
     """The graph with 80 rare words beside its features, one of which is far from zero."""
-    words = torch.rand(120, 80, generator=torch.Generator().manual_seed(2)) < 0.05
+    indicators = torch.rand(120, 80, generator=torch.Generator().manual_seed(2)) < 0.05
     out = Data(**graph.to_dict())
-    out.x = torch.cat([graph.x + torch.tensor([0.0, 0.0, 0.0, 5000.0]), words.float()], dim=1)
+    out.x = torch.cat([graph.x + torch.tensor([0.0, 0.0, 0.0, 5000.0]), indicators.float()], dim=1)
     out.feature_names = [f"column {i}" for i in range(84)]
     return out
 
@@ -151,15 +151,15 @@ def test_dense_and_csr_features_give_the_same_bits(name: str, graph: Data, wide:
 def test_no_edges_and_few_labels(name: str, graph: Data, labels: int) -> None:
     y = graph.y.clone()
     y[labels + 10 :] = float("nan")
-    lonely = Data(x=graph.x, y=y, edge_index=torch.empty((2, 0), dtype=torch.long))
-    assert len(make(name).fit(lonely).predict_interval(lonely)) == 120
+    isolated = Data(x=graph.x, y=y, edge_index=torch.empty((2, 0), dtype=torch.long))
+    assert len(make(name).fit(isolated).predict_interval(isolated)) == 120
 
 
 def test_fit_with_a_test_mask_only_does_not_use_test_nodes(name: str, graph: Data) -> None:
     bare = Data(x=graph.x, y=graph.y, edge_index=graph.edge_index, test_mask=graph.test_mask)
-    spoilt = Data(**bare.to_dict())
-    spoilt.y = torch.where(graph.test_mask, 1e6, graph.y)
-    assert same(make(name).fit(bare), make(name).fit(spoilt), bare)
+    changed = Data(**bare.to_dict())
+    changed.y = torch.where(graph.test_mask, 1e6, graph.y)
+    assert same(make(name).fit(bare), make(name).fit(changed), bare)
     with pytest.raises(SplitError, match="apart from the graph's test_mask, got"):
         make(name).fit(bare, graph.test_mask)
 

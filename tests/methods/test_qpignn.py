@@ -17,7 +17,7 @@ from qpignn.errors import QpignnWarning, SettingError, SplitError, UnknownNameEr
 from qpignn.methods import net_training
 
 
-def judged(method: QpiGNN, name: str, seed: int = 0) -> tuple[float, float]:
+def coverage_and_width(method: QpiGNN, name: str, seed: int = 0) -> tuple[float, float]:
     view = make_view(split_nodes(load_dataset(name), seed=seed))
     intervals = method.fit(view.fit).predict_interval(view.predict, view.test_mask)
     return (
@@ -45,22 +45,22 @@ def test_coverage_on_the_training_nodes_settles_at_the_wanted_one() -> None:
 
 
 def test_width_penalty_of_one_half_collapses() -> None:
-    narrow, wide = (judged(QpiGNN(lambda_width=lam), "er") for lam in (0.5, 0.05))
+    narrow, wide = (coverage_and_width(QpiGNN(lambda_width=lam), "er") for lam in (0.5, 0.05))
     assert narrow[0] < 0.5
     assert wide[0] > 0.8
 
 
 def test_default_covers_and_is_near_the_narrowest_possible() -> None:
     """The noise of basic is 0.1·U(0, 1), so no 90 % interval can be narrower than 0.09."""
-    judgements = [judged(QpiGNN(seed=seed), "basic", seed) for seed in range(3)]
-    coverage, width = (sum(column) / 3 for column in zip(*judgements, strict=True))
+    figures = [coverage_and_width(QpiGNN(seed=seed), "basic", seed) for seed in range(3)]
+    coverage, width = (sum(column) / 3 for column in zip(*figures, strict=True))
     assert coverage == pytest.approx(0.9, abs=0.05)  # 2.5 errors of three times 200 nodes
     assert 0.09 * coverage / 0.9 * 0.95 < width < 1.3 * 0.09 * coverage / 0.9
 
 
 def test_one_sided_noise_gets_lopsided_intervals() -> None:
     """Outlier adds 3 ± 1 to one node in twenty; the narrowest 90 % interval leaves those out."""
-    coverage, width = judged(QpiGNN(), "outlier")
+    coverage, width = coverage_and_width(QpiGNN(), "outlier")
     assert coverage > 0.84
     assert width < 0.3
 
@@ -77,13 +77,13 @@ def several() -> tuple[QpiGNN, View]:
 def test_levels_are_nested_and_chosen_when_predicting(several: tuple[QpiGNN, View]) -> None:
     model, view = several
     assert model.levels_ == LEVELS
-    found = [model.predict_interval(view.predict, confidence_level=level) for level in LEVELS]
-    for inner, outer in pairwise(found):
+    results = [model.predict_interval(view.predict, confidence_level=level) for level in LEVELS]
+    for inner, outer in pairwise(results):
         assert (outer.lower <= inner.lower).all()
         assert (inner.upper <= outer.upper).all()
         assert (outer.width > inner.width).any()
         assert (outer.prediction == inner.prediction).all()
-    assert [f.confidence_level for f in found] == LEVELS
+    assert [f.confidence_level for f in results] == LEVELS
     assert model.predict_interval(view.predict).confidence_level == 0.95
     with pytest.raises(SettingError, match=r"one of the fitted levels \[0.5, .*got 0.7"):
         model.predict_interval(view.predict, confidence_level=0.7)
@@ -92,19 +92,19 @@ def test_levels_are_nested_and_chosen_when_predicting(several: tuple[QpiGNN, Vie
 def test_each_level_covers_its_share(several: tuple[QpiGNN, View]) -> None:
     model, view = several
     for level in LEVELS:
-        found = model.predict_interval(view.predict, view.test_mask, confidence_level=level)
-        coverage = metrics.picp(view.y_test, found.lower, found.upper)
+        intervals = model.predict_interval(view.predict, view.test_mask, confidence_level=level)
+        coverage = metrics.picp(view.y_test, intervals.lower, intervals.upper)
         assert coverage == pytest.approx(level, abs=4 * (level * (1 - level) / 200) ** 0.5)
 
 
 def test_parts_of_the_width_add_up(several: tuple[QpiGNN, View]) -> None:
     model, view = several
-    found = model.predict_interval(view.predict)
-    assert found.epistemic is not None
-    assert (found.epistemic >= 0).all()
-    assert (found.epistemic <= found.width).all()
-    assert 0 < found.epistemic.mean() < 0.5 * found.width.mean()
-    frame = found.to_frame(parts=True)
+    intervals = model.predict_interval(view.predict)
+    assert intervals.epistemic is not None
+    assert (intervals.epistemic >= 0).all()
+    assert (intervals.epistemic <= intervals.width).all()
+    assert 0 < intervals.epistemic.mean() < 0.5 * intervals.width.mean()
+    frame = intervals.to_frame(parts=True)
     assert list(frame.columns[-2:]) == ["epistemic", "aleatoric"]
 
 
@@ -124,13 +124,19 @@ def test_members_disagree_more_where_nothing_was_seen() -> None:
 def test_bounds_on_one_side(side: str) -> None:
     view = make_view(split_nodes(load_dataset("uniform")))
     model = QpiGNN([0.8, 0.9], side=side, epochs=100).fit(view.fit)
-    found = model.predict_interval(view.predict, view.test_mask)
-    free, bound = (found.upper, found.lower) if side == "lower" else (found.lower, found.upper)
+    intervals = model.predict_interval(view.predict, view.test_mask)
+    free, bound = (
+        (intervals.upper, intervals.lower)
+        if side == "lower"
+        else (intervals.lower, intervals.upper)
+    )
     assert np.isinf(free).all()
     assert np.isfinite(bound).all()
-    assert metrics.picp(view.y_test, found.lower, found.upper) == pytest.approx(0.9, abs=0.085)
+    assert metrics.picp(view.y_test, intervals.lower, intervals.upper) == pytest.approx(
+        0.9, abs=0.085
+    )
     both = QpiGNN(0.9, epochs=100).fit(view.fit).predict_interval(view.predict, view.test_mask)
-    inner = found.lower - both.lower if side == "lower" else both.upper - found.upper
+    inner = intervals.lower - both.lower if side == "lower" else both.upper - intervals.upper
     assert inner.mean() > 0  # all the miss is on one side, so the bound may lie further in
 
 
@@ -173,15 +179,15 @@ def test_auto_takes_the_transform_with_the_lower_median_width_on_log_normal_targ
     z = (data.y - data.y.mean()) / data.y.std()
     data.y = torch.exp(2 * z.double())
     view = make_view(data)
-    found = {}
+    results = {}
     for name in ("none", "log1p", "auto"):
         model = QpiGNN(epochs=150, target_transform=name).fit(view.fit)
-        found[name] = model.predict_interval(view.predict, view.test_mask)
-    widths = {name: intervals.width for name, intervals in found.items()}
+        results[name] = model.predict_interval(view.predict, view.test_mask)
+    widths = {name: intervals.width for name, intervals in results.items()}
     assert widths["none"].mean() < widths["log1p"].mean()
     assert np.median(widths["log1p"]) < 0.8 * np.median(widths["none"])
-    assert np.array_equal(found["auto"].lower, found["log1p"].lower)
-    for intervals in found.values():
+    assert np.array_equal(results["auto"].lower, results["log1p"].lower)
+    for intervals in results.values():
         assert (intervals.lower >= 0).all()
         coverage = metrics.picp(view.y_test, intervals.lower, intervals.upper)
         assert coverage == pytest.approx(0.9, abs=0.06)
@@ -244,7 +250,7 @@ def test_levels_in_any_kind_of_list(levels: Any, tmp_path: Path) -> None:
     assert QpiGNN.load(tmp_path).levels_ == [0.5, 0.9]
 
 
-def test_one_bound_with_hardly_a_label_or_with_strange_features() -> None:
+def test_one_sided_bound_with_few_labels_or_unusual_features() -> None:
     data = load_dataset("basic", nodes=100)
     with pytest.warns(UserWarning, match="0 held-out nodes"):
         model = QpiGNN(side="upper", epochs=2).fit(data, torch.arange(100) < 4)
@@ -258,10 +264,10 @@ def test_nodes_without_weight_decide_nothing() -> None:
     data = load_dataset("basic", nodes=100)
     data.node_weight = torch.ones(100)
     data.node_weight[7] = 0
-    spoilt = Data(**data.to_dict())
-    spoilt.y = data.y.clone()
-    spoilt.y[7] = -1e6
-    a, b = (QpiGNN(epochs=5, y_min=-1).fit(d).predict_interval(data) for d in (data, spoilt))
+    changed = Data(**data.to_dict())
+    changed.y = data.y.clone()
+    changed.y[7] = -1e6
+    a, b = (QpiGNN(epochs=5, y_min=-1).fit(d).predict_interval(data) for d in (data, changed))
     assert (a.lower == b.lower).all()
 
 
@@ -310,13 +316,13 @@ def test_qpignn_too_few_labels_gives_infinite_bounds_and_warns(
     data = load_dataset("basic", nodes=40)
     needed = {0.9: 9, 0.95: 19}[level]
     held_out = labels if labels >= 5 else 0
-    told = rf"{held_out} held-out nodes of {labels} labelled.* {level}, which needs {needed};"
-    with pytest.warns(QpignnWarning, match=told):
+    message = rf"{held_out} held-out nodes of {labels} labelled.* {level}, which needs {needed};"
+    with pytest.warns(QpignnWarning, match=message):
         model = QpiGNN(level, side=side, epochs=2).fit(data, torch.arange(40) < labels)
-    found = model.predict_interval(data)
-    assert np.isneginf(found.lower).all()
-    assert np.isposinf(found.upper).all()
-    assert np.isfinite(found.prediction).all()
+    intervals = model.predict_interval(data)
+    assert np.isneginf(intervals.lower).all()
+    assert np.isposinf(intervals.upper).all()
+    assert np.isfinite(intervals.prediction).all()
 
 
 @pytest.mark.parametrize(("labels", "level"), [(9, 0.9), (19, 0.95)])

@@ -68,10 +68,13 @@ def test_invalid_setting_is_refused_with_its_name_and_expectation(name: str, set
             made = make_method(name, **{setting: value})
         except (SettingError, UnknownNameError) as error:
             refused += 1
-            words = str(error)
-            assert setting.replace("_", " ").split()[0] in words.replace("_", " "), (what, words)
-            assert "expected" in words or "unknown" in words, (what, words)
-            assert "\n" not in words
+            message = str(error)
+            assert setting.replace("_", " ").split()[0] in message.replace("_", " "), (
+                what,
+                message,
+            )
+            assert "expected" in message or "unknown" in message, (what, message)
+            assert "\n" not in message
         else:
             assert isinstance(made, IntervalMethod)
     assert refused >= len(WRONG) // 2  # no setting takes just anything
@@ -93,5 +96,5 @@ def test_accepted_setting_can_be_fitted_saved_and_loaded(
             except QpignnError:
                 continue  # a limit that targets break, or a rate so high that training breaks down
             made.save(tmp_path)
-            found = load_method(tmp_path).predict_interval(graph)
-            assert len(found) == 30, (setting, what)
+            intervals = load_method(tmp_path).predict_interval(graph)
+            assert len(intervals) == 30, (setting, what)

@@ -62,7 +62,7 @@ def test_quick_is_one_seed_of_two_epochs_on_two_data_sets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"datasets": ("basics",)}, "unknown data set 'basics': did you mean basic"),
         ({"metrics": ("picpp",)}, "unknown metric 'picpp': did you mean picp"),
@@ -97,13 +97,13 @@ def test_quick_is_one_seed_of_two_epochs_on_two_data_sets() -> None:
         ({"rows": "datasets"}, "unknown axis 'datasets': did you mean dataset"),
     ],
 )
-def test_make_plan_unknown_names_raise(change: dict[str, Any], words: str) -> None:
-    with pytest.raises(UnknownNameError, match=words):
+def test_make_plan_unknown_names_raise(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnknownNameError, match=message):
         make_plan(replace(SPEC, **change))
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         (
             {"variants": (Variant("x", "sqr"), Variant("x", "rqr"))},
@@ -118,8 +118,8 @@ def test_make_plan_unknown_names_raise(change: dict[str, Any], words: str) -> No
         ({"variants": ()}, "expected data sets and variants, got none"),
     ],
 )
-def test_make_plan_ambiguous_or_empty_spec_raises(change: dict[str, Any], words: str) -> None:
-    with pytest.raises(SettingError, match=words):
+def test_make_plan_ambiguous_or_empty_spec_raises(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
         make_plan(replace(SPEC, **change))
 
 

@@ -34,17 +34,17 @@ SPEC = Spec(
 
 def rows(plan: Plan, figures: dict[tuple[str, str], tuple[float, float]]) -> dict[str, Any]:
     """Two seeds, a hundredth apart in coverage."""
-    found = {}
+    results = {}
     for planned in plan.cells:
         picp, mpiw = figures[planned.dataset, planned.variant]
-        found[planned.cell.key()] = {
+        results[planned.cell.key()] = {
             "seed": planned.cell.seed,
             "confidence_level": planned.cell.confidence_level,
             "picp": picp + 0.01 * planned.cell.seed,
             **{"mpiw": mpiw, "mpiw_raw": 10 * mpiw, "winkler": 2.0, "winkler_one": 1.0},
             **{"mpe": 0.1, "sharpness": 0.1},
         }
-    return found
+    return results
 
 
 FIGURES = {
@@ -170,8 +170,8 @@ def test_tables_of_counts_and_baselines_need_no_rows() -> None:
     beside = against_paper(plan, pd.DataFrame()).set_index(["dataset", "metric"])
     assert beside.loc[("anaheim", "edges"), "difference"] == 0
     assert beside.loc[("tree", "nodes"), "difference"] == 511 - 1000
-    words = make_table(make_plan(find_spec("baselines")), pd.DataFrame())
-    assert words.headings[0] == "method"
+    baselines = make_table(make_plan(find_spec("baselines")), pd.DataFrame())
+    assert baselines.headings[0] == "method"
 
 
 TABLE = Table(

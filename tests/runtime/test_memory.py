@@ -150,11 +150,11 @@ def test_fit_with_a_full_tmpdir_ends_with_one_sentence_not_with_sigbus(tmp_path:
     tool = shutil.which("unshare")
     begin = next(
         (
-            words
+            command
             for user in ([], ["--user", "--map-root-user"])
-            if (words := [str(tool), *user, "--mount", "sh", "-c"])
+            if (command := [str(tool), *user, "--mount", "sh", "-c"])
             and tool
-            and not subprocess.run([*words, mount], capture_output=True, check=False).returncode
+            and not subprocess.run([*command, mount], capture_output=True, check=False).returncode
         ),
         None,
     )

@@ -90,7 +90,7 @@ def test_fetch_file_without_a_digest_is_refused(server: str, tmp_path: Path) -> 
     cached = tmp_path / "cache" / "a.csv"
     cached.parent.mkdir()
     cached.write_bytes(CONTENT)
-    assert find(file) is None  # nor is one that somebody put into the cache
+    assert find(file) is None  # nor is a file that was put into the cache
 
 
 def test_fetch_uses_files_of_the_data_folder(

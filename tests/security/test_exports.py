@@ -81,8 +81,8 @@ def test_predict_spreadsheet_has_no_formulas(
 ) -> None:
     done = qpignn("predict", fitted, "--spreadsheet", "--out", tmp_path / "i.csv")
     assert done.code == 0, done.err
-    found = cells(tmp_path / "i.csv")
-    assert found == [*(f"'{id}" for id in HOSTILE), *PLAIN, *INSIDE]
+    values = cells(tmp_path / "i.csv")
+    assert values == [*(f"'{id}" for id in HOSTILE), *PLAIN, *INSIDE]
     for delimiter in ",;\t|":  # some countries separate cells by another sign
         rows = spreadsheet_rows((tmp_path / "i.csv").read_bytes(), delimiter)
         assert len(rows) == 1 + len(IDS)
@@ -138,12 +138,12 @@ def test_names_give_no_commands_to_the_terminal(qpignn: Callable[..., Any], tmp_
     frame.to_csv(tmp_path / "nodes.csv", index=False)
     out = tmp_path / "model"
     settings = ("--set", "hidden=4", "--set", "members=5", "--epochs", 1)
-    for words in (
+    for arguments in (
         ("fit", "--nodes", tmp_path / "nodes.csv", "--target", "y", "--out", out, *settings),
         ("fit", "--nodes", tmp_path / "nodes.csv", "--target", f"{clear}y", "--out", out),
         ("evaluate", out),
         ("report", out, "--by", f"{clear}kind"),
     ):
-        done = qpignn(*words)
-        assert "\x1b[2J" not in done.out + done.err, words
-        assert "\x07" not in done.out + done.err, words
+        done = qpignn(*arguments)
+        assert "\x1b[2J" not in done.out + done.err, arguments
+        assert "\x07" not in done.out + done.err, arguments

@@ -1,4 +1,4 @@
-"""A mapped graph from a stranger: its headers are matched, not evaluated, and its sizes checked."""
+"""Untrusted mapped graphs: headers are matched, not evaluated, and sizes are checked."""
 
 from __future__ import annotations
 
@@ -62,11 +62,11 @@ def test_open_graph_invalid_array_header_is_refused(
 
 def test_open_graph_header_and_description_beyond_the_file_are_refused(graph: Path) -> None:
     rows = 2**61  # times eight bytes is 0 in 64 bits
-    told = json.loads((graph / "mapped.json").read_text())
+    description = json.loads((graph / "mapped.json").read_text())
     names = ("x.npy", "edge_index.npy", "y.npy")
-    told["files"] = {name: told["files"][name] for name in names}
-    columns = told["files"]["x.npy"]["shape"][1]
-    (graph / "mapped.json").write_text(json.dumps({**told, "nodes": rows}))
+    description["files"] = {name: description["files"][name] for name in names}
+    columns = description["files"]["x.npy"]["shape"][1]
+    (graph / "mapped.json").write_text(json.dumps({**description, "nodes": rows}))
     y = npy(PLAIN.replace("40", str(rows)))
     x = npy(PLAIN.replace("(40,)", f"({rows}, {columns})").replace("<f8", "<f4"))
     exchange_array(graph, "y.npy", y, shape=[rows])
@@ -88,8 +88,8 @@ def test_objects_are_not_unpickled(graph: Path, tmp_path: Path) -> None:
     np.load(io.BytesIO(stream.getvalue()), allow_pickle=True)
     assert (tmp_path / "trace").exists()  # the bomb is a real one
     (tmp_path / "trace").unlink()
-    for told in ({}, {"dtype": "|O"}):
-        exchange_array(graph, "y.npy", stream.getvalue(), **told)
+    for fields in ({}, {"dtype": "|O"}):
+        exchange_array(graph, "y.npy", stream.getvalue(), **fields)
         with pytest.raises(ReadError, match=r"y\.npy|damaged"):
             open_graph(graph)
     assert not (tmp_path / "trace").exists()
@@ -97,9 +97,9 @@ def test_objects_are_not_unpickled(graph: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["../secret.npy", "/etc/passwd", "x", "y.npy/../y.npy", "a\0.npy"])
 def test_files_outside_the_folder_are_not_looked_at(graph: Path, name: str) -> None:
-    told = json.loads((graph / "mapped.json").read_text())
-    told["files"][name] = told["files"]["y.npy"]
-    (graph / "mapped.json").write_text(json.dumps(told))
+    description = json.loads((graph / "mapped.json").read_text())
+    description["files"][name] = description["files"]["y.npy"]
+    (graph / "mapped.json").write_text(json.dumps(description))
     with pytest.raises(ReadError, match=r"a damaged mapped\.json"):
         open_graph(graph)
 
@@ -124,8 +124,8 @@ def test_files_outside_the_folder_are_not_looked_at(graph: Path, name: str) -> N
     ids=lambda changes: str(changes)[:60],
 )
 def test_descriptions_of_another_kind(graph: Path, changes: dict[str, Any]) -> None:
-    told = json.loads((graph / "mapped.json").read_text())
-    (graph / "mapped.json").write_text(json.dumps({**told, **changes}))
+    description = json.loads((graph / "mapped.json").read_text())
+    (graph / "mapped.json").write_text(json.dumps({**description, **changes}))
     with within(), pytest.raises(ReadError):
         open_graph(graph)
 

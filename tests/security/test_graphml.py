@@ -1,4 +1,4 @@
-"""GraphML from a stranger: no entity expands, no other file is read, no packed one fills memory."""
+"""Untrusted GraphML: no entity expands, no other file is read, no packed one fills memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model folder from a stranger: read as it says it is, or refused by name."""
+"""A model folder from an untrusted source: read as it says it is, or refused by name."""
 
 from __future__ import annotations
 
@@ -129,8 +129,8 @@ def test_tensors_of_the_wrong_kind(model: Path, tensors: dict[str, Tensor | None
 def test_settings_that_ask_for_all_memory(
     model: Path, field: dict[str, Any], settings: dict[str, Any]
 ) -> None:
-    told = json.loads((model / "model.json").read_text())["settings"]
-    describe(model, **field, settings={**told, **settings})
+    stored = json.loads((model / "model.json").read_text())["settings"]
+    describe(model, **field, settings={**stored, **settings})
     with within(), pytest.raises(ModelFileError):
         load_fit(model)
 
@@ -138,8 +138,8 @@ def test_settings_that_ask_for_all_memory(
 def test_passes_that_ask_for_all_memory(tmp_path: Path) -> None:
     made = make_method("mc_dropout", epochs=1).fit(load_dataset("basic", nodes=40))
     made.save(tmp_path)
-    told = json.loads((tmp_path / "model.json").read_text())["settings"]
-    describe(tmp_path, settings={**told, "passes": 10**9})
+    stored = json.loads((tmp_path / "model.json").read_text())["settings"]
+    describe(tmp_path, settings={**stored, "passes": 10**9})
     with pytest.raises(ModelFileError, match="passes: expected at most"):
         load_method(tmp_path)
 
@@ -166,8 +166,8 @@ def test_prefit_net_named_by_a_file_is_refused(model: Path) -> None:
 
 
 def _history() -> Tensor:
-    words = {"loss": [], "coverage": [], "width": [], "held_out": {}, "best_epoch": -1}
-    return torch.tensor(list(json.dumps({**words, "stopped": "x"}).encode()), dtype=torch.uint8)
+    history = {"loss": [], "coverage": [], "width": [], "held_out": {}, "best_epoch": -1}
+    return torch.tensor(list(json.dumps({**history, "stopped": "x"}).encode()), dtype=torch.uint8)
 
 
 @pytest.mark.parametrize(
@@ -223,8 +223,8 @@ def test_settings_are_values_never_code(
     model: Path, setting: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    told = json.loads((model / "model.json").read_text())["settings"]
-    describe(model, settings={**told, **setting})
+    stored = json.loads((model / "model.json").read_text())["settings"]
+    describe(model, settings={**stored, **setting})
     with pytest.raises(ModelFileError):
         load_fit(model)
     assert not (tmp_path / "pwned").exists()
@@ -261,10 +261,10 @@ def test_load_fit_graph_with_an_invalid_path_is_refused(model: Path, place: Any)
 def test_load_fit_graph_with_another_digest_is_refused(model: Path, graph: Path) -> None:
     masks = {"test_mask": torch.zeros(40, dtype=torch.bool)}
     (model / "graph" / "masks.safetensors").write_bytes(save(masks))
-    told = {"folder": str(graph.resolve()), "digest": graph_digest(graph)}
-    describe(model, "fit.json", graph=told)
+    reference = {"folder": str(graph.resolve()), "digest": graph_digest(graph)}
+    describe(model, "fit.json", graph=reference)
     assert load_fit(model).data.x.shape[0] == 40
-    describe(model, "fit.json", graph={**told, "digest": "0" * 64})
+    describe(model, "fit.json", graph={**reference, "digest": "0" * 64})
     with pytest.raises(ModelFileError, match="got another graph"):
         load_fit(model)
 
@@ -282,17 +282,17 @@ def test_load_fit_graph_with_another_digest_is_refused(model: Path, graph: Path)
 )
 def test_masks_are_masks(model: Path, graph: Path, masks: dict[str, Tensor]) -> None:
     (model / "graph" / "masks.safetensors").write_bytes(save(masks))
-    told = {"folder": str(graph.resolve()), "digest": graph_digest(graph)}
-    describe(model, "fit.json", graph=told)
+    reference = {"folder": str(graph.resolve()), "digest": graph_digest(graph)}
+    describe(model, "fit.json", graph=reference)
     with pytest.raises(ModelFileError, match="the stored masks are damaged"):
         load_fit(model)
 
 
 def test_digests_name_no_other_files(model: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x")
-    told = json.loads((model / "fit.json").read_text())
-    told["digests"] |= {"../secret": sha256(tmp_path / "secret")}
-    (model / "fit.json").write_text(json.dumps(told))
+    description = json.loads((model / "fit.json").read_text())
+    description["digests"] |= {"../secret": sha256(tmp_path / "secret")}
+    (model / "fit.json").write_text(json.dumps(description))
     with pytest.raises(ModelFileError, match="missing, damaged or mixed files"):
         load_fit(model)
 
@@ -474,10 +474,10 @@ def unfinished(tmp_path: Path) -> tuple[Path, str, Any, Any]:
 
 def test_checkpoints_valid_checkpoint_is_resumed(unfinished: Any) -> None:
     folder, key, data, method = unfinished
-    told: list[str] = []
-    with checkpoints(folder, key, notify=told.append):
+    messages: list[str] = []
+    with checkpoints(folder, key, notify=messages.append):
         method.fit(data)
-    assert told == ["all training was done already"]
+    assert messages == ["all training was done already"]
 
 
 @pytest.mark.parametrize(
@@ -507,9 +507,9 @@ def test_checkpoints_invalid_description_is_refused(
     folder, key, data, method = unfinished
     (path,) = folder.glob("training-*.safetensors")
     tensors = load_file(path)
-    words = json.loads(bytes(tensors.pop("words").tolist()))
+    description = json.loads(bytes(tensors.pop("words").tolist()))
     tensors.pop("sha256")
-    checkpoint(path, {**words, **changes}, **tensors)
+    checkpoint(path, {**description, **changes}, **tensors)
     with pytest.raises(ModelFileError), checkpoints(folder, key):
         method.fit(data)
 
@@ -528,10 +528,10 @@ def test_checkpoints_invalid_description_is_refused(
 def test_checkpoints_that_hold_something_else(unfinished: Any, tensors: dict[str, Tensor]) -> None:
     folder, key, data, method = unfinished
     (path,) = folder.glob("training-*.safetensors")
-    found = load_file(path)
-    words = json.loads(bytes(found.pop("words").tolist()))
-    found.pop("sha256")
-    checkpoint(path, words, **{**found, **tensors})
+    stored = load_file(path)
+    description = json.loads(bytes(stored.pop("words").tolist()))
+    stored.pop("sha256")
+    checkpoint(path, description, **{**stored, **tensors})
     with pytest.raises(ModelFileError), checkpoints(folder, key):
         method.fit(data)
 
@@ -543,12 +543,12 @@ def test_checkpoints_invalid_generator_state_is_refused(tmp_path: Path) -> None:
     with checkpoints(tmp_path, key, every=0):
         method.fit(data)
     path = tmp_path / "training-2.safetensors"
-    found = load_file(path)
-    words = json.loads(bytes(found.pop("words").tolist()))
-    (name,) = [name for name in words if name.startswith("generators.")]
-    words[name] = {"bit_generator": "os.system"}
-    found.pop("sha256")
-    checkpoint(path, words, **found)
+    tensors = load_file(path)
+    description = json.loads(bytes(tensors.pop("words").tolist()))
+    (name,) = [name for name in description if name.startswith("generators.")]
+    description[name] = {"bit_generator": "os.system"}
+    tensors.pop("sha256")
+    checkpoint(path, description, **tensors)
     with pytest.raises(ModelFileError, match="got a damaged one"), checkpoints(tmp_path, key):
         method.fit(data)
 

@@ -57,7 +57,7 @@ WATCHED = {
 
 def problems(text: str, name: str = "x.py") -> list[str]:
     """Return what a module does that it must not."""
-    found = []
+    results = []
     for node in ast.walk(ast.parse(text)):
         line = f"{name}:{getattr(node, 'lineno', 0)}"
         if isinstance(node, ast.Import):
@@ -68,20 +68,20 @@ def problems(text: str, name: str = "x.py") -> list[str]:
             modules = []
         for module in modules:
             if any(module == bad or module.startswith(f"{bad}.") for bad in FORBIDDEN_MODULES):
-                found.append(f"{line} imports {module}")
+                results.append(f"{line} imports {module}")
         if isinstance(node, ast.Call) and ast.unparse(node) != "exec('')":  # nothing, executed
             called = ast.unparse(node.func)
             if called in FORBIDDEN_CALLS or called.rpartition(".")[2] in FORBIDDEN_METHODS:
-                found.append(f"{line} calls {called}")
+                results.append(f"{line} calls {called}")
             for word in node.keywords:
                 if word.arg in ("shell", "allow_pickle") and not _is_false(word.value):
-                    found.append(f"{line} calls {called} with {word.arg}")
+                    results.append(f"{line} calls {called} with {word.arg}")
         if isinstance(node, ast.Attribute | ast.Name):
             word = f".{node.attr}" if isinstance(node, ast.Attribute) else node.id
             allowed = WATCHED.get(word, WATCHED.get(word.removeprefix("."), {name}))
             if name not in allowed:
-                found.append(f"{line} uses {word}")
-    return found
+                results.append(f"{line} uses {word}")
+    return results
 
 
 def _is_false(value: ast.expr) -> bool:
@@ -91,12 +91,12 @@ def _is_false(value: ast.expr) -> bool:
 def test_library_contains_no_unsafe_call() -> None:
     files = sorted(SOURCE.rglob("*.py"))
     assert len(files) > 100
-    found = [
+    calls = [
         problem
         for file in files
         for problem in problems(file.read_text(), file.relative_to(SOURCE).as_posix())
     ]
-    assert found == []
+    assert calls == []
 
 
 @pytest.mark.parametrize(

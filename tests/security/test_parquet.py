@@ -1,4 +1,4 @@
-"""Parquet from a stranger: nothing in it is executed, and a few bytes do not become many rows."""
+"""Untrusted Parquet: nothing in it is executed, and a few bytes do not become many rows."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ from qpignn.training.weights import FlatWeights
 
 
 class Killed(BaseException):
-    """Stands for kill -9: nobody catches it."""
+    """Stands for kill -9: it is never caught."""
 
 
 @dataclass
@@ -125,11 +125,11 @@ def test_fit_killed_and_resumed_gives_the_same_bits(
     with pytest.raises(Killed):
         fit_kept(name, settings, skewed, tmp_path)
     steps.restart()
-    told: list[str] = []
-    resumed = fit_kept(name, settings, skewed, tmp_path, notify=told.append)
+    messages: list[str] = []
+    resumed = fit_kept(name, settings, skewed, tmp_path, notify=messages.append)
     assert steps.done == every - done  # nothing was trained twice
-    assert len(told) == 1
-    assert told[0].startswith("resuming at epoch ")
+    assert len(messages) == 1
+    assert messages[0].startswith("resuming at epoch ")
     assert_same(resumed, alone, skewed)
 
 
@@ -143,10 +143,10 @@ def test_fit_killed_within_an_epoch_resumes_before_it(
     with pytest.raises(Killed):
         fit_kept(name, settings, graph, tmp_path)
     steps.restart()
-    told: list[str] = []
-    assert_same(fit_kept(name, settings, graph, tmp_path, notify=told.append), alone, graph)
+    messages: list[str] = []
+    assert_same(fit_kept(name, settings, graph, tmp_path, notify=messages.append), alone, graph)
     assert steps.done == 4 * 13
-    assert told == ["resuming at epoch 7 of training 1"]
+    assert messages == ["resuming at epoch 7 of training 1"]
 
 
 def test_fit_killed_repeatedly_gives_the_same_bits(
@@ -170,14 +170,14 @@ def test_fit_killed_repeatedly_gives_the_same_bits(
 def test_resume_notifies_once_of_its_epoch(skewed: Data, steps: Steps, tmp_path: Path) -> None:
     name, settings = FITS["default"]
     steps.restart(stop=25)  # twenty of the first training, five of the second
-    told: list[str] = []
+    messages: list[str] = []
     with pytest.raises(Killed):
-        fit_kept(name, settings, skewed, tmp_path, notify=told.append)
-    assert told == []
-    fit_kept(name, settings, skewed, tmp_path, notify=told.append)
-    assert told == ["resuming at epoch 5 of training 2"]
-    fit_kept(name, settings, skewed, tmp_path, notify=told.append)
-    assert told[1:] == ["all training was done already"]
+        fit_kept(name, settings, skewed, tmp_path, notify=messages.append)
+    assert messages == []
+    fit_kept(name, settings, skewed, tmp_path, notify=messages.append)
+    assert messages == ["resuming at epoch 5 of training 2"]
+    fit_kept(name, settings, skewed, tmp_path, notify=messages.append)
+    assert messages[1:] == ["all training was done already"]
 
 
 def test_between_two_times_only_finished_trainings_are_kept(
@@ -202,9 +202,9 @@ def test_checkpoint_is_written_after_its_interval(
     steps.restart(stop=13)
     with pytest.raises(Killed):
         fit_kept(name, settings, graph, tmp_path, every=5)
-    told: list[str] = []
-    fit_kept(name, settings, graph, tmp_path, notify=told.append)
-    assert told == ["resuming at epoch 10 of training 1"]
+    messages: list[str] = []
+    fit_kept(name, settings, graph, tmp_path, notify=messages.append)
+    assert messages == ["resuming at epoch 10 of training 1"]
 
 
 def test_checkpoints_with_writes_false_writes_nothing(
@@ -405,9 +405,9 @@ def test_resume_continues_an_interrupted_training(
     steps.restart(stop=12, error=KeyboardInterrupt)
     model = fit_kept(name, settings, skewed, tmp_path)
     assert model.history_.stopped == "interrupted"
-    told: list[str] = []
-    assert_same(fit_kept(name, settings, skewed, tmp_path, notify=told.append), alone, skewed)
-    assert told == ["resuming at epoch 12 of training 1"]
+    messages: list[str] = []
+    assert_same(fit_kept(name, settings, skewed, tmp_path, notify=messages.append), alone, skewed)
+    assert messages == ["resuming at epoch 12 of training 1"]
 
 
 def test_training_after_an_interrupted_one_is_not_stored(

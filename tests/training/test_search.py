@@ -23,10 +23,10 @@ def test_minimise_finds_the_minimum_on_a_logarithmic_scale() -> None:
         seen.append(tried)
         return math.log(tried["a"] / 0.05) ** 2 + math.log(tried["b"] / 3) ** 2
 
-    found = minimise(score, {"a": (0.005, 0.5), "b": (1, 10)}, trials=25, seed=0)
-    assert found == pytest.approx({"a": 0.05, "b": 3}, rel=0.15)
+    minimum = minimise(score, {"a": (0.005, 0.5), "b": (1, 10)}, trials=25, seed=0)
+    assert minimum == pytest.approx({"a": 0.05, "b": 3}, rel=0.15)
     assert len(seen) == 25
-    assert found in seen
+    assert minimum in seen
     assert all(0.005 <= tried["a"] <= 0.5 and 1 <= tried["b"] <= 10 for tried in seen)
 
 

@@ -89,9 +89,9 @@ def test_git_blob_ids(server: str) -> None:
 
 def test_fetch_replaces_a_damaged_cached_file(server: str, tmp_path: Path) -> None:
     file = SourceFile("b.csv", (f"{server}/good",), sha256=SHA256)
-    spoilt = tmp_path / "cache" / "b.csv"
-    spoilt.parent.mkdir()
-    spoilt.write_text("half")
+    damaged = tmp_path / "cache" / "b.csv"
+    damaged.parent.mkdir()
+    damaged.write_text("half")
     assert find(file) is None
     assert fetch(file).read_bytes() == CONTENT
 

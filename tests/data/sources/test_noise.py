@@ -48,9 +48,9 @@ def test_draws_of_the_noise_agree(name: str) -> None:
 
 def test_narrowest_width_of_the_published_draw_equals_reference_values() -> None:
     """In units of the target's range, as they were computed beforehand."""
-    known = {"basic": 0.084, "gaussian": 0.403, "uniform": 0.330, "outlier": 0.015}
-    known |= {"ba": 0.136, "er": 0.134, "grid": 0.565}
-    for name, limit in known.items():
+    limits = {"basic": 0.084, "gaussian": 0.403, "uniform": 0.330, "outlier": 0.015}
+    limits |= {"ba": 0.136, "er": 0.134, "grid": 0.565}
+    for name, limit in limits.items():
         y = load_dataset(name, "published").y
         span = float(y.max() - y.min())
         assert narrowest_width(name, 0.9) / span == pytest.approx(limit, abs=0.0015)

@@ -81,12 +81,12 @@ def test_centrality_family_bit_for_bit(seeded: None, name: str, make: object) ->
 
 def narrowest(distribution: object) -> float:
     """Width of the shortest interval that holds 90 % of a distribution."""
-    found = optimize.minimize_scalar(
+    result = optimize.minimize_scalar(
         lambda p: distribution.ppf(p + 0.9) - distribution.ppf(p),  # type: ignore[attr-defined]
         bounds=(1e-9, 0.1 - 1e-9),
         method="bounded",
     )
-    return float(found.fun)
+    return float(result.fun)
 
 
 class Convolved:

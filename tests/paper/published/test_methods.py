@@ -44,11 +44,11 @@ def test_published_forms_have_the_published_net(name: str, tmp_path: Path) -> No
     wanted = {"hidden": 64, "activation": "relu", "scaling": scaling, "lr": 1e-3, "patience": None}
     assert wanted.items() <= net.get_params().items()
     data = load_dataset("tree", "published")
-    found = method.fit(data).predict_interval(data)
-    assert len(found) == 511
+    intervals = method.fit(data).predict_interval(data)
+    assert len(intervals) == 511
     method.save(tmp_path)
     again = load_method(tmp_path).predict_interval(data)
-    assert again.lower.tolist() == found.lower.tolist()
+    assert again.lower.tolist() == intervals.lower.tolist()
 
 
 def test_others_have_none() -> None:
