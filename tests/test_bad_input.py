@@ -448,7 +448,7 @@ def test_bad_input(case: Case, tmp_path: Path) -> None:
     assert "\n" not in message
 
 
-def test_every_error_a_user_can_meet_is_on_the_list() -> None:
+def test_cases_cover_every_error_class() -> None:
     from qpignn import errors
 
     kinds = {kind for _, kind in inspect.getmembers(errors, inspect.isclass)}

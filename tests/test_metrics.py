@@ -38,7 +38,7 @@ def test_metrics_hand_computed() -> None:
     assert metrics.pinball_loss([5.0, 1.0], [3.0, 2.0], tau=0.9) == pytest.approx(0.95)
 
 
-def test_against_independent_libraries() -> None:
+def test_metrics_equal_those_of_independent_libraries() -> None:
     rng = np.random.default_rng(0)
     y, lower = rng.normal(size=200), rng.normal(size=200) - 1
     upper = lower + rng.exponential(2, size=200)
@@ -77,7 +77,9 @@ def test_winkler_is_proper_and_is_two_pinballs_over_alpha() -> None:
 
 
 @given(st.floats(-1e3, 1e3), st.floats(0.01, 100), st.integers(0, 2**32 - 1))
-def test_shift_and_scale_of_the_target(shift: float, scale: float, seed: int) -> None:
+def test_metrics_scale_with_shift_and_scale_of_the_target(
+    shift: float, scale: float, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     y, lower = rng.normal(size=20), rng.normal(size=20)
     upper = lower + rng.uniform(0.1, 2, size=20)

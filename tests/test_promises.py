@@ -32,7 +32,7 @@ def test_missing_lists_names_that_do_not_exist() -> None:
     assert missing("`tests/test_promises.py::missing`") == []
 
 
-def test_every_promise_names_a_test_and_no_name_escapes() -> None:
+def test_every_promise_is_one_sentence_and_names_tests() -> None:
     rows = [line for line in PAGE.splitlines() if line.startswith("| ")]
     rows = [line for line in rows if not line.startswith("| guarantee |")]
     assert len(rows) > 40

@@ -225,7 +225,7 @@ def test_sides_and_tails_are_the_documented_names() -> None:
     assert cross_fit.TAILS == ("free", "equal", "symmetric")
 
 
-def test_one_sided_noise_frees_the_tails() -> None:
+def test_choose_form_one_sided_noise_divides_alpha_unequally() -> None:
     """5 % far above: the shortest 90 % interval gives that side most of the miss."""
     rng = np.random.default_rng(1)
     y = rng.uniform(0, 1, 1000)
@@ -242,7 +242,7 @@ def test_one_sided_noise_frees_the_tails() -> None:
     assert np.mean(upper - lower) > 1.05
 
 
-def test_on_symmetric_noise_the_nets_own_form_stays() -> None:
+def test_choose_form_symmetric_noise_keeps_the_form_of_the_nets() -> None:
     rng = np.random.default_rng(2)
     half = np.exp(rng.normal(size=1000))
     outputs = MemberOutputs(np.zeros(1000), half, half)

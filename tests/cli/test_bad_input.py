@@ -316,7 +316,7 @@ def lines(text: str) -> list[str]:
         ("saving where it came from", "qpignn.methods.bundle._digests"),
     ],
 )
-def test_ctrl_c(
+def test_ctrl_c_in_fit_exits_130_with_one_line(
     stage: str, place: str, qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as during:
@@ -346,7 +346,7 @@ def test_ctrl_c_in_compare_reports_stored_rows(
     assert lines(done.err) == ["interrupted: 0 of 1 rows are in r.sqlite; call again to go on"]
 
 
-def test_ctrl_c_while_predicting_leaves_the_old_file(
+def test_ctrl_c_in_predict_keeps_the_older_file(
     qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (here / "i.csv").write_text("old")

@@ -24,7 +24,7 @@ def compare(qpignn: Run, tmp_path: Path) -> Run:
     return run
 
 
-def test_one_row_per_data_set_method_and_seed(compare: Run) -> None:
+def test_compare_gives_one_row_per_data_set_method_and_seed(compare: Run) -> None:
     arguments = ("--datasets", "basic,edge", "--methods", "qpignn", "--seeds", 2, "--json")
     done = compare(*arguments)
     rows = json.loads(done.out)
@@ -69,7 +69,7 @@ def test_compare_all_datasets_runs_available_ones_and_lists_the_others(
     assert "left out: anaheim" in done.err
 
 
-def test_against_a_published_table(compare: Run, tmp_path: Path) -> None:
+def test_compare_against_published_figures_prints_differences(compare: Run, tmp_path: Path) -> None:
     paper = tmp_path / "paper.csv"
     paper.write_text("model,dataset,metric,value\nQ,basic,picp,0.9\nQ,basic,mpiw,0.3\n")
     done = compare("--datasets", "basic", "--seeds", 1, "--against", paper, "--against-model", "Q")
@@ -124,7 +124,7 @@ def test_compare_invalid_options_exit_2(
     assert message in done.err
 
 
-def test_settings_by_name(compare: Run) -> None:
+def test_compare_set_changes_settings_and_refuses_other_forms(compare: Run) -> None:
     arguments = ("--datasets", "basic", "--seeds", 1, "--json")
     (row,) = json.loads(compare(*arguments, "--set", "members=5", "--set", "tails=equal").out)
     (ten,) = json.loads(compare(*arguments).out)
@@ -154,14 +154,14 @@ def test_curve_writes_rows_and_picture(
     assert (done.code, "ending in .png or .svg" in done.err) == (2, True)
 
 
-def test_ranks_are_shown(compare: Run) -> None:
+def test_compare_rank_prints_ranks(compare: Run) -> None:
     done = compare("--datasets", "basic", "--methods", "sqr,rqr", "--seeds", 1, "--rank")
     assert done.code == 0
     assert "first by MPIW" in done.out
     assert done.out.count("sqr") == 2
 
 
-def test_ranks_as_a_document_and_by_level(compare: Run) -> None:
+def test_compare_rank_json_has_ranks_per_level(compare: Run) -> None:
     arguments = (
         "--datasets",
         "basic",
@@ -180,7 +180,7 @@ def test_ranks_as_a_document_and_by_level(compare: Run) -> None:
         assert sum(counts[name, level]["first_by_winkler"] for name in ("sqr", "rqr")) == 1
 
 
-def test_two_methods_against_one_model_are_refused_before_training(
+def test_compare_two_methods_against_one_model_is_refused_before_training(
     compare: Run, tmp_path: Path
 ) -> None:
     paper = tmp_path / "paper.csv"

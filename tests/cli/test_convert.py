@@ -96,9 +96,7 @@ def test_fit_on_converted_graph_stores_masks_and_no_copy_of_the_graph(
     assert torch.equal(fit.data.x, open_graph(graph).x)
 
 
-def test_reports_and_new_nodes_work_as_with_tables(
-    qpignn: Run, fitted: Path, tmp_path: Path
-) -> None:
+def test_report_and_join_on_converted_graph(qpignn: Run, fitted: Path, tmp_path: Path) -> None:
     done = qpignn("report", fitted)
     assert done.code == 0, done.err
     assert "pollution" in (fitted / "report.html").read_text()

@@ -26,7 +26,9 @@ def test_demo_writes_tables_intervals_metrics_and_report(
     assert "Demo: pollution" in (tmp_path / "report.html").read_text()
 
 
-def test_demo_ends_with_the_page(qpignn: Callable[..., Any], tmp_path: Path) -> None:
+def test_demo_prints_the_path_of_the_report_last(
+    qpignn: Callable[..., Any], tmp_path: Path
+) -> None:
     done = qpignn("demo", "--out", tmp_path)
     assert done.out.splitlines()[-1] == f"open the report: {tmp_path / 'report.html'}"
     assert "coverage (PICP)" in done.out

@@ -75,7 +75,7 @@ def test_fit_free_text_column_is_refused_with_advice(qpignn: Run, shops: Path) -
     assert "ignore" in done.err
 
 
-def test_blank_features_are_filled_when_asked(qpignn: Run, shops: Path) -> None:
+def test_fit_missing_impute_fills_blank_features(qpignn: Run, shops: Path) -> None:
     frame = pd.read_csv(shops)
     median = frame["area"].iloc[5:].median()
     frame.loc[:4, "area"] = np.nan
@@ -90,7 +90,7 @@ def test_blank_features_are_filled_when_asked(qpignn: Run, shops: Path) -> None:
     np.testing.assert_allclose(fit.data.x[:5, -2], median, rtol=1e-6)
 
 
-def test_another_graph_with_an_unknown_category(qpignn: Run, shops: Path) -> None:
+def test_predict_other_graph_with_an_unknown_category(qpignn: Run, shops: Path) -> None:
     assert qpignn(*fit_arguments(shops)).code == 0
     other = pd.read_csv(shops).head(5).drop(columns=["sales", "note"])
     other["kind"] = ["bakery", "kiosk", "market", "market", "kiosk"]
@@ -112,7 +112,7 @@ def test_another_graph_with_an_unknown_category(qpignn: Run, shops: Path) -> Non
     assert "'aera'" in done.err
 
 
-def test_new_nodes_join_the_graph_of_the_fit(qpignn: Run, shops: Path) -> None:
+def test_predict_join_adds_new_nodes_to_the_graph_of_the_fit(qpignn: Run, shops: Path) -> None:
     assert qpignn(*fit_arguments(shops)).code == 0
     folder, out = shops.parent / "m", shops.parent / "out.csv"
     new, roads = shops.parent / "new.csv", shops.parent / "roads.csv"
@@ -158,7 +158,7 @@ def test_fit_and_predict_on_graphml(qpignn: Run, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(same, pd.read_csv(out))
 
 
-def test_codes_keep_their_zeros_from_file_to_file(qpignn: Run, shops: Path) -> None:
+def test_codes_keep_leading_zeros_in_fit_and_predict(qpignn: Run, shops: Path) -> None:
     frame = pd.read_csv(shops).drop(columns="note")
     frame["zone"] = np.where(
         np.arange(60) % 3 == 0, "01", np.where(np.arange(60) % 3 == 1, "1", "NA")
@@ -202,7 +202,7 @@ def test_fit_decimal_comma_is_detected_and_stored(qpignn: Run, shops: Path) -> N
     np.testing.assert_allclose(table["area"], frame["area"])
 
 
-def test_dates_may_be_categories_if_asked(qpignn: Run, shops: Path) -> None:
+def test_fit_categorical_accepts_dates(qpignn: Run, shops: Path) -> None:
     frame = pd.read_csv(shops).drop(columns="note")
     frame["when"] = np.where(np.arange(60) % 2, "2024-01", "2024-02")
     frame.to_csv(shops, index=False)

@@ -142,7 +142,7 @@ def test_fit_data_set_without_held_out_nodes_cannot_be_evaluated(
         (("--dataset", "basic", "--test-fraction", 1.5), "--test-fraction: expected a share"),
     ],
 )
-def test_mistakes_are_explained_without_a_traceback(
+def test_fit_invalid_tables_exit_2_without_a_traceback(
     qpignn: Run, tmp_path: Path, options: tuple[object, ...], message: str
 ) -> None:
     done = qpignn("fit", *options, "--out", tmp_path / "m")
@@ -160,7 +160,7 @@ def test_mistakes_are_explained_without_a_traceback(
         (("--out", "x.csv", "--edges", "e.csv"), "--edges needs --nodes"),
     ],
 )
-def test_bad_prediction_options(
+def test_predict_invalid_options_exit_2(
     qpignn: Run, tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
     done = qpignn("predict", tmp_path, *options)
@@ -217,7 +217,9 @@ def test_evaluate_damaged_fit_json_is_refused(
     assert (done.code, "fit again" in done.err) == (2, True)
 
 
-def test_split_and_its_mistakes(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_fit_invalid_split_column_exits_2(
+    qpignn: Run, files: tuple[Path, Path], tmp_path: Path
+) -> None:
     frame = pd.read_csv(files[0]).assign(part="test")
     frame.to_csv(files[0], index=False)
     arguments = (
@@ -303,7 +305,7 @@ def test_several_levels_and_parts_of_the_width(
     assert (done.code, "one of the fitted levels [0.5, 0.8]" in done.err) == (2, True)
 
 
-def test_one_bound_only(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_fit_and_predict_one_sided(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
     folder, out = tmp_path / "model", tmp_path / "intervals.csv"
     options = ("--id", "station", "--target", "rain", "--epochs", 5, "--out", folder)
     assert qpignn("fit", "--nodes", files[0], *options, "--set", "side=upper").code == 0

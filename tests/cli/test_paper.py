@@ -37,7 +37,7 @@ def test_paper_list_names_every_spec(qpignn: Run) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["corrected", "published"])
-def test_everything_runs_quickly_and_yields_its_table_and_picture(
+def test_paper_run_all_quick_writes_every_table_and_picture(
     qpignn: Run, protocol: str, tmp_path: Path
 ) -> None:
     out, to = tmp_path / "r.sqlite", tmp_path / "paper"

@@ -55,7 +55,7 @@ def test_fit_with_a_method_of_a_file_and_evaluate_it(qpignn: Run, mine: str) -> 
         ("mine.py:QuantileGNN.x", "unknown method"),
     ],
 )
-def test_method_that_is_not_there_is_refused(
+def test_fit_with_a_missing_plugin_is_refused(
     qpignn: Run, mine: str, method: str, message: str
 ) -> None:
     done = qpignn("fit", "--dataset", "tree", "--method", method, "--out", "model")

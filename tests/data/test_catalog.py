@@ -89,7 +89,7 @@ def test_differences_of_wrong_row_sums_names_them() -> None:
     assert declared(1.4) == ["tiny: declared 1.4 ones, found 1.5"]
 
 
-def test_unknown_names_and_options() -> None:
+def test_load_dataset_unknown_names_or_options_raise() -> None:
     with pytest.raises(
         UnknownNameError, match="unknown data set 'chamelion': did you mean chameleon"
     ):

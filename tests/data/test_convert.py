@@ -210,7 +210,7 @@ def outcome(work: Any) -> Data | str:
     directed=st.booleans(),
     memory=st.sampled_from([1, 1500, 4000, 1 << 20]),
 )
-def test_any_small_table(
+def test_convert_graph_of_any_small_table_equals_read_graph(
     target: list[str],
     columns: list[list[str]],
     nodes: int,
@@ -270,7 +270,7 @@ def test_convert_graph_of_many_edges_in_small_batches_equals_read_graph(
         assert_same(open_graph(tmp_path / "g"), read_graph(*paths, directed=directed, **roles))
 
 
-def test_one_edge_repeated_beyond_memory(tmp_path: Path) -> None:
+def test_convert_graph_edge_repeated_beyond_memory_is_merged(tmp_path: Path) -> None:
     nodes, edges = tmp_path / "n.csv", tmp_path / "e.csv"
     nodes.write_text("id,v,t\na,1,1\nb,2,2\nc,3,3\n")
     edges.write_text("from,to,w\n" + "a,b,1\na,b,3\n" * 50 + "b,c,4\n")
@@ -425,7 +425,7 @@ def test_convert_graph_invalid_edges_raise_with_their_row(
     assert not (tmp_path / "g").exists()
 
 
-def test_self_loops_are_dropped_unless_there_is_nothing_else(tmp_path: Path) -> None:
+def test_convert_graph_drops_self_loops_and_refuses_self_loops_only(tmp_path: Path) -> None:
     nodes, edges = tmp_path / "n.csv", tmp_path / "e.csv"
     nodes.write_text(NODES)
     edges.write_text("from,to\na,a\na,b\nb,b\n")
@@ -547,7 +547,7 @@ def test_convert_graph_killed_keeps_the_older_graph_and_can_be_repeated(tmp_path
     assert not (folder / "unfinished").exists()
 
 
-def test_rows_are_counted_well_enough(tmp_path: Path) -> None:
+def test_text_table_most_rows_counts_rows(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     for text, rows in (("a,b\n1,2\n3,4\n", 2), ("a,b\r\n1,2\r\n3,4", 2), ("a,b\r1,2\r", 1)):
         path.write_bytes(text.encode())

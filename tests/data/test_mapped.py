@@ -104,7 +104,7 @@ def test_ids_that_are_row_numbers_are_not_stored(
     assert (got if got is None else list(got)) == wanted
 
 
-def test_changes_stay_in_memory(stations: Data, folder: Path) -> None:
+def test_open_graph_changes_are_not_written_to_files(stations: Data, folder: Path) -> None:
     data = open_graph(folder)
     data.x += 1
     data.edge_index[:] = 0
@@ -138,7 +138,7 @@ def test_arrays_larger_than_memory_open_and_are_not_read(
     assert float(data.x[-1, 0]) == 0
 
 
-def test_half_a_folder_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_open_graph_incomplete_folder_is_refused(folder: Path, tmp_path: Path) -> None:
     message = "expected a folder written by 'qpignn convert'.*got"
     with pytest.raises(ReadError, match=f"{message} nothing"):
         open_graph(tmp_path / "absent")
@@ -195,7 +195,7 @@ def test_open_graph_arrays_that_differ_from_the_description_are_refused(
         open_graph(folder)
 
 
-def test_damaged_ids(folder: Path) -> None:
+def test_open_graph_damaged_ids_are_refused(folder: Path) -> None:
     path = folder / "ids.parquet"
     exchange_array(folder, path.name, b"\0" * 500)
     with pytest.raises(ReadError, match=r"a damaged ids.parquet"):
@@ -235,7 +235,7 @@ def test_write_graph_into_a_folder_with_other_files_is_refused(
     assert (tmp_path / "x.npy").read_text() == "mine"
 
 
-def test_sparse_features_are_refused(stations: Data, tmp_path: Path) -> None:
+def test_write_graph_sparse_features_are_refused(stations: Data, tmp_path: Path) -> None:
     stations.x = stations.x.to_sparse_csr()
     with pytest.raises(GraphError, match="expected dense features to write"):
         write_graph(tmp_path / "g", stations)

@@ -75,7 +75,7 @@ def test_load_graph_with_other_names_of_coordinates_raises(
         load_graph(tmp_path)
 
 
-def test_damage_is_refused(rich: Data, tmp_path: Path) -> None:
+def test_load_graph_damaged_or_missing_file_is_refused(rich: Data, tmp_path: Path) -> None:
     save_graph(tmp_path, rich)
     numbers = tmp_path / "graph.safetensors"
     whole = numbers.read_bytes()

@@ -129,7 +129,7 @@ def test_dropout_drops_its_share_and_keeps_the_mean() -> None:
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_passes_are_forwards(layers: int, sparse: bool, dropout: float) -> None:
+def test_dropout_passes_equal_forward_passes(layers: int, sparse: bool, dropout: float) -> None:
     x, edges = graph()
     operands = SageEncoder.prepare(
         x.to_sparse_csr() if sparse else x, edges, first=torch.tensor([50, 3, 7])

@@ -90,7 +90,7 @@ def test_repeated_neighbours_are_not_merged() -> None:
     ]
 
 
-def test_nodes_without_neighbours() -> None:
+def test_batch_of_nodes_without_neighbours() -> None:
     whole = SageEncoder.prepare(torch.randn(3, 2), torch.empty(2, 0, dtype=torch.int64))
     batch = Sampler(whole, 3, fan_out=4).batch(torch.tensor([2, 1]), draws())
     assert batch.nodes == 2

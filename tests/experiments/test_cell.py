@@ -80,7 +80,7 @@ def test_cell_run_interrupted_raises_keyboard_interrupt(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("view", ["transductive", "inductive", "isolated"])
 @pytest.mark.parametrize("split", ["random", "degree", "community"])
-def test_every_view_and_split_runs(view: str, split: str) -> None:
+def test_cell_runs_every_view_and_split(view: str, split: str) -> None:
     row = Cell("basic", "qpignn", 1, view=view, split=split, settings=FAST).run()
     assert (row["view"], row["split"], row["n_test"]) == (view, split, 200)
 
@@ -103,7 +103,7 @@ def test_cell_with_a_source_is_fitted_on_it_and_evaluated_on_its_data_set() -> N
 
 
 @pytest.mark.parametrize("protocol", ["corrected", "published"])
-def test_damage_options_and_what_is_kept(protocol: str) -> None:
+def test_cell_options_damage_and_keep(protocol: str) -> None:
     plain = Cell("basic", "sqr", 0, protocol, options={"nodes": 100}, settings=FAST)
     row = plain.run()
     assert (row["n_train"], row["n_test"]) == (80, 20)

@@ -56,7 +56,9 @@ def test_run_cells_failing_cell_does_not_stop_the_others(store: Store) -> None:
     assert len(store.get(cells)) == 1
 
 
-def test_interrupted_cells_are_not_results(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_cells_interrupted_keeps_finished_rows_only(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cells = grid(["basic"], ["qpignn"], 3, settings=FAST)
     run = Cell.run
 
@@ -73,6 +75,6 @@ def test_interrupted_cells_are_not_results(store: Store, monkeypatch: pytest.Mon
     assert run_cells(cells, store).reused == 1
 
 
-def test_jobs_are_counted_from_one(store: Store) -> None:
+def test_run_cells_jobs_below_one_is_refused(store: Store) -> None:
     with pytest.raises(SettingError, match="jobs: expected a whole number from 1 up, got 0"):
         run_cells([], store, jobs=0)

@@ -12,7 +12,7 @@ from qpignn.experiments.cell import Cell
 from qpignn.experiments.store import Store
 
 
-def test_rows_come_back_by_cell(tmp_path: Path) -> None:
+def test_store_get_returns_rows_by_cell(tmp_path: Path) -> None:
     store = Store(tmp_path / "deep" / "results.sqlite")
     cells = [Cell("basic", "qpignn", seed) for seed in range(3)]
     store.put(cells[1], {"picp": 0.9})
@@ -21,7 +21,7 @@ def test_rows_come_back_by_cell(tmp_path: Path) -> None:
     assert Store(store.path).get(cells) == {cells[1].key(): {"picp": 0.8}}
 
 
-def test_many_cells_at_once(tmp_path: Path) -> None:
+def test_store_get_of_1200_cells(tmp_path: Path) -> None:
     store = Store(tmp_path / "r.sqlite")
     cells = [Cell("basic", "qpignn", seed) for seed in range(1200)]
     for cell in cells[::100]:

@@ -26,7 +26,7 @@ def test_driver_shares_cover_every_target() -> None:
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_no_input_ends_in_anything_but_a_named_error(name: str, tmp_path: Path) -> None:
+def test_target_accepts_or_raises_named_errors_only(name: str, tmp_path: Path) -> None:
     target, draw = make(name, tmp_path), random.Random(0)
     ended: Counter[str] = Counter()
     for _ in range(EXAMPLES.get(name, 100)):

@@ -32,7 +32,7 @@ def test_ablation_fixed_margin_is_a_share_of_the_given_range(margin: float, data
     np.testing.assert_allclose(method.predict_interval(data).width, wanted, rtol=1e-4)
 
 
-def test_each_loss_does_what_is_left_of_it(data: Data) -> None:
+def test_ablation_losses_cover_as_their_terms_imply(data: Data) -> None:
     assert covered(data, "ablation", loss="full") == pytest.approx(0.9, abs=0.06)
     assert covered(data, "ablation", head="single") == pytest.approx(0.9, abs=0.06)
     assert covered(data, "ablation", loss="coverage") > 0.97  # nothing holds the width back

@@ -61,7 +61,7 @@ def test_tiny_batches_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_method_takes_batches(name: str) -> None:
+def test_every_method_supports_batch_size(name: str) -> None:
     data = split_nodes(load_dataset("basic", nodes=200))
     fitted = make_method(name, epochs=3, batch_size=32).fit(data)
     intervals = fitted.predict_interval(data)

@@ -251,7 +251,7 @@ def test_prefit_of_a_module_covers_and_saves_numbers_without_the_net(tmp_path: P
         load_method(tmp_path)
 
 
-def test_misuse() -> None:
+def test_conformal_invalid_arguments_raise() -> None:
     data = nodes(np.arange(30.0))
     with pytest.raises(SplitError, match="calibration_mask: expected labelled nodes"):
         Conformal.prefit(Zero(), data, np.zeros(30, bool))

@@ -67,7 +67,7 @@ def test_bounds_are_ordered_and_finite_for_every_node(name: str, graph: Data) ->
     assert np.isfinite(intervals.width).all()
 
 
-def test_hidden_targets_never_matter(name: str, graph: Data) -> None:
+def test_fit_does_not_use_hidden_targets(name: str, graph: Data) -> None:
     changed = Data(**graph.to_dict())
     outside = ~graph.train_mask
     changed.y = torch.where(outside, torch.full_like(graph.y, 1e6), graph.y)
@@ -116,7 +116,7 @@ def test_save_and_load_give_the_same_intervals(name: str, graph: Data, tmp_path:
         assert loaded.history_.stopped == fitted.history_.stopped
 
 
-def test_masks_choose_nodes(name: str, graph: Data) -> None:
+def test_predict_mask_selects_nodes(name: str, graph: Data) -> None:
     fitted = make(name).fit(graph)
     all_nodes = fitted.predict_interval(graph)
     one = np.arange(120) == 17
@@ -148,7 +148,7 @@ def test_dense_and_csr_features_give_the_same_bits(name: str, graph: Data, wide:
 
 
 @pytest.mark.parametrize("labels", [2, 5, 110])
-def test_no_edges_and_few_labels(name: str, graph: Data, labels: int) -> None:
+def test_fit_without_edges_and_with_few_labels(name: str, graph: Data, labels: int) -> None:
     y = graph.y.clone()
     y[labels + 10 :] = float("nan")
     isolated = Data(x=graph.x, y=y, edge_index=torch.empty((2, 0), dtype=torch.long))
@@ -189,14 +189,14 @@ def test_predict_after_a_failed_fit_raises_not_fitted(name: str, graph: Data) ->
         method.predict_interval(graph)
 
 
-def test_weight_on_no_given_node(name: str, graph: Data) -> None:
+def test_fit_without_weight_on_given_nodes_is_refused(name: str, graph: Data) -> None:
     weighted = Data(**graph.to_dict())
     weighted.node_weight = (~graph.train_mask).float()
     with pytest.raises(GraphError, match="expected weight on the given nodes, got zeros only"):
         make(name).fit(weighted)
 
 
-def test_numpy_numbers_as_settings(name: str, graph: Data, tmp_path: Path) -> None:
+def test_settings_accept_numpy_numbers(name: str, graph: Data, tmp_path: Path) -> None:
     numbers = {"epochs": np.int64(3), "seed": np.int64(1), "confidence_level": np.float32(0.5)}
     make(name, **numbers).fit(graph).save(tmp_path)
     assert load_method(tmp_path).seed == 1
@@ -208,7 +208,7 @@ def test_predict_graph_without_targets(name: str, graph: Data) -> None:
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
-def test_every_level(name: str, graph: Data, level: float) -> None:
+def test_predict_has_the_fitted_level(name: str, graph: Data, level: float) -> None:
     fitted = make(name, confidence_level=level).fit(graph)
     assert fitted.predict_interval(graph).confidence_level == level
 
@@ -244,9 +244,7 @@ def test_levels_outside_zero_and_one_are_refused(name: str, graph: Data, level: 
         make(name, confidence_level=level).fit(graph)
 
 
-def test_other_columns_than_in_the_fit_are_explained(
-    name: str, graph: Data, tmp_path: Path
-) -> None:
+def test_predict_with_other_columns_names_them(name: str, graph: Data, tmp_path: Path) -> None:
     fitted = make(name).fit(graph)
     fitted.save(tmp_path)
     fitted = load_method(tmp_path)
@@ -262,7 +260,7 @@ def test_other_columns_than_in_the_fit_are_explained(
         fitted.predict_interval(narrow)
 
 
-def test_order_of_calls(name: str, graph: Data, tmp_path: Path) -> None:
+def test_predict_and_save_before_fit_raise(name: str, graph: Data, tmp_path: Path) -> None:
     with pytest.raises(NotFittedError, match="call fit first"):
         make(name).predict_interval(graph)
     with pytest.raises(NotFittedError, match="call fit first"):
@@ -270,11 +268,11 @@ def test_order_of_calls(name: str, graph: Data, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mask", [torch.ones(5, dtype=torch.bool), torch.arange(120)])
-def test_masks_that_do_not_fit(name: str, graph: Data, mask: torch.Tensor) -> None:
+def test_fit_invalid_mask_is_refused(name: str, graph: Data, mask: torch.Tensor) -> None:
     with pytest.raises(ArrayError, match="mask: expected 120 booleans"):
         make(name).fit(graph, mask)
 
 
-def test_no_label_among_the_given_nodes(name: str, graph: Data) -> None:
+def test_fit_without_labels_among_given_nodes_is_refused(name: str, graph: Data) -> None:
     with pytest.raises(SplitError, match="112 nodes are labelled, but the mask gives none"):
         make(name).fit(graph, graph.y.isnan())

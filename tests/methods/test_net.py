@@ -17,7 +17,7 @@ def data() -> Data:
     return load_dataset("basic", nodes=100)
 
 
-def test_without_patience_every_given_node_carries_loss(data: Data) -> None:
+def test_patience_none_holds_out_no_node(data: Data) -> None:
     watched = QpiGNN(lambda_width=0.05, epochs=12).fit(data).history_
     assert [*watched.held_out] == [4, 9, 11]
     assert QpiGNN(lambda_width=0.05, epochs=3, patience=None).fit(data).history_.held_out == {}

@@ -28,7 +28,7 @@ def noisy() -> Data:
 
 
 @pytest.mark.parametrize("name", NORMAL)
-def test_widths_at_two_levels_stand_as_normal_quantiles(name: str, noisy: Data) -> None:
+def test_widths_at_two_levels_have_the_ratio_of_normal_quantiles(name: str, noisy: Data) -> None:
     fitted = make_method(name, epochs=5).fit(noisy)
     narrow, wide = (fitted.predict_interval(noisy, confidence_level=c) for c in (0.5, 0.95))
     np.testing.assert_allclose(

@@ -35,7 +35,7 @@ def test_auto_is_half_alpha() -> None:
     assert QpiGNN(lambda_width=0.3, epochs=1).fit(data).lambda_width_ == 0.3
 
 
-def test_coverage_on_the_training_nodes_settles_at_the_wanted_one() -> None:
+def test_coverage_of_training_nodes_reaches_the_level() -> None:
     data = load_dataset("tree")
     for level in (0.6, 0.9):
         plain = {"dropout": 0.0, "weight_decay": 0.0, "patience": None}
@@ -58,7 +58,7 @@ def test_default_covers_and_is_near_the_narrowest_possible() -> None:
     assert 0.09 * coverage / 0.9 * 0.95 < width < 1.3 * 0.09 * coverage / 0.9
 
 
-def test_one_sided_noise_gets_lopsided_intervals() -> None:
+def test_one_sided_noise_gives_narrow_unequal_intervals() -> None:
     """Outlier adds 3 ± 1 to one node in twenty; the narrowest 90 % interval leaves those out."""
     coverage, width = coverage_and_width(QpiGNN(), "outlier")
     assert coverage > 0.84
@@ -108,7 +108,7 @@ def test_parts_of_the_width_add_up(several: tuple[QpiGNN, View]) -> None:
     assert list(frame.columns[-2:]) == ["epistemic", "aleatoric"]
 
 
-def test_members_disagree_more_where_nothing_was_seen() -> None:
+def test_epistemic_is_larger_far_from_the_training_features() -> None:
     x = torch.linspace(-1, 1, 300).unsqueeze(1)
     y = x.squeeze().sin() + 0.05 * torch.randn(300, generator=torch.Generator().manual_seed(0))
     data = Data(x=x, y=y, edge_index=torch.empty((2, 0), dtype=torch.long))
@@ -140,7 +140,7 @@ def test_bounds_on_one_side(side: str) -> None:
     assert inner.mean() > 0  # all the miss is on one side, so the bound may lie further in
 
 
-def test_bounds_end_where_targets_cannot_go() -> None:
+def test_y_min_and_y_max_clip_bounds() -> None:
     data = load_dataset("gaussian", nodes=200)
     low, high = float(data.y.min()), float(data.y.max())
     free = QpiGNN(epochs=20).fit(data).predict_interval(data)
@@ -218,7 +218,7 @@ def test_tuned_searches_on_held_out_given_nodes() -> None:
     assert published.history_.held_out == {}  # the last fit is on all given nodes
 
 
-def test_too_few_nodes_to_search_on() -> None:
+def test_lambda_width_tuned_with_too_few_nodes_is_refused() -> None:
     data = load_dataset("basic", nodes=40)
     with pytest.raises(SplitError, match="lambda_width: expected given nodes to hold out"):
         QpiGNN(lambda_width="tuned", epochs=2).fit(data, torch.arange(40) < 4)
@@ -233,7 +233,7 @@ def test_lambda_width_tuned_is_lower_for_a_higher_level() -> None:
     assert prices[1] < prices[0]
 
 
-def test_levels_given_as_a_list_are_those_of_the_fit_whatever_becomes_of_the_list() -> None:
+def test_levels_of_a_fit_do_not_change_with_the_callers_list() -> None:
     data = load_dataset("basic", nodes=100)
     levels = [0.7, 0.9]
     model = QpiGNN(levels, epochs=20).fit(data)
@@ -260,7 +260,7 @@ def test_one_sided_bound_with_few_labels_or_unusual_features() -> None:
     assert not np.isnan(model.predict_interval(data).upper).any()
 
 
-def test_nodes_without_weight_decide_nothing() -> None:
+def test_nodes_of_weight_zero_do_not_affect_the_fit() -> None:
     data = load_dataset("basic", nodes=100)
     data.node_weight = torch.ones(100)
     data.node_weight[7] = 0
@@ -343,7 +343,7 @@ def test_qpignn_several_levels_only_those_with_too_few_labels_are_infinite(tmp_p
     assert np.isinf(model.predict_interval(data, confidence_level=0.99).width).all()
 
 
-def test_units_of_the_target_do_not_matter() -> None:
+def test_intervals_scale_with_the_unit_of_the_target() -> None:
     data = load_dataset("basic", nodes=200)
     moved = Data(x=data.x, edge_index=data.edge_index, y=data.y.double() * 1e6 + 1e9)
     model = QpiGNN(epochs=40, dtype="float64", y_min=None)  # a limit of 0 would move with the zero
@@ -422,7 +422,7 @@ def test_published_has_the_settings_of_the_paper() -> None:
         {"patience": 0},
     ],
 )
-def test_settings_outside_their_range(settings: dict[str, object]) -> None:
+def test_settings_outside_their_range_are_refused(settings: dict[str, object]) -> None:
     name = next(iter(settings))
     with pytest.raises(SettingError, match=f"{name}: expected"):
         QpiGNN(**settings).fit(load_dataset("basic", nodes=50))  # type: ignore[arg-type]
@@ -450,7 +450,7 @@ def test_unknown_choice_of_a_setting_is_refused(name: str) -> None:
         {"members": 5, "lambda_width": 0.1},
     ],
 )
-def test_other_forms_train_too(options: dict[str, object]) -> None:
+def test_other_forms_of_the_loss_reduce_it(options: dict[str, object]) -> None:
     data = load_dataset("basic", nodes=100)
     method = QpiGNN(epochs=60, **options).fit(data)  # type: ignore[arg-type]
     assert method.history_.loss[-1] < method.history_.loss[0]

@@ -29,7 +29,7 @@ def test_levels_are_nested_and_sides_apart() -> None:
     assert not torch.equal(below, above)
 
 
-def test_members_share_nothing() -> None:
+def test_members_are_independent() -> None:
     head = IntervalHead(4, "softplus", generator=torch.Generator().manual_seed(0), members=2)
     hidden = torch.randn(2, 10, 4)
     moved = hidden.clone()

@@ -39,7 +39,7 @@ def tensors(outputs: Any) -> list[Tensor]:
 @pytest.mark.parametrize("part", [False, True])
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("head", HEADS)
-def test_in_chunks_and_by_members(
+def test_forward_in_chunks_and_by_members_gives_the_same_outputs(
     head: str, layers: int, part: bool, sparse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw = torch.Generator().manual_seed(0)

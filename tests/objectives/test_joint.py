@@ -163,7 +163,7 @@ QUANTILES = torch.from_numpy(stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000))
 
 
 @pytest.mark.parametrize("lam", [0.025, 0.05, 0.1, 0.25])
-def test_printed_form_rests_at_coverage_one_minus_two_lambda(lam: float) -> None:
+def test_printed_form_converges_to_coverage_one_minus_two_lambda(lam: float) -> None:
     half = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
     adam = torch.optim.Adam([half], lr=0.02)
     for _ in range(600):

@@ -28,7 +28,7 @@ def test_rqr_hand_computed() -> None:
 
 
 @pytest.mark.parametrize("lam", [0.0, 0.1, 1.0])
-def test_rqr_rests_at_the_wanted_coverage_whatever_lambda_is(lam: float) -> None:
+def test_rqr_converges_to_the_wanted_coverage_for_any_lambda(lam: float) -> None:
     y = torch.from_numpy(stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000))
     bounds = torch.tensor([-1.0, 1.0], dtype=torch.float64, requires_grad=True)
     adam = torch.optim.Adam([bounds], lr=0.02)

@@ -56,7 +56,7 @@ def test_facts_equal_figures_of_the_paper() -> None:
     assert len(best_lambdas()) == 19
 
 
-def test_every_variant_lives_under_a_protocol() -> None:
+def test_every_variant_has_a_protocol() -> None:
     for spec in specs().values():
         for variant in spec.variants:
             assert any(getattr(variant, protocol) is not None for protocol in PROTOCOLS)

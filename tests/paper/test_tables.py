@@ -84,7 +84,7 @@ def test_table_of_one_method_marks_no_narrowest() -> None:
     assert not table.rows[0][1][1].best
 
 
-def test_rows_of_a_third_axis() -> None:
+def test_table_with_conditions_has_a_column_for_them() -> None:
     spec = replace(SPEC, conditions=(Condition("a"), Condition("b", {"split": "degree"})))
     _, _, table = table_of(spec)
     assert table.headings[:2] == ("dataset", "condition")
@@ -182,7 +182,7 @@ TABLE = Table(
 )
 
 
-def test_markdown() -> None:
+def test_to_markdown_writes_headings_marks_and_notes() -> None:
     lines = to_markdown(TABLE).splitlines()
     assert lines[2] == "| data_set | A |"
     assert lines[4] == "| er | **0.914** ± 0.012 / <u>12.3</u> |"

@@ -65,7 +65,7 @@ def spreadsheet_rows(content: bytes, delimiter: str = ",") -> list[list[str]]:
     return list(csv.reader(text, delimiter=delimiter))
 
 
-def test_ids_go_out_as_they_came_in(
+def test_predict_writes_ids_unchanged(
     qpignn: Callable[..., Any], fitted: Path, tmp_path: Path
 ) -> None:
     for out in (tmp_path / "i.csv", tmp_path / "i.parquet"):
@@ -129,7 +129,7 @@ def test_intervals_html_escapes_ids() -> None:
     assert "&lt;img" in shown
 
 
-def test_names_give_no_commands_to_the_terminal(qpignn: Callable[..., Any], tmp_path: Path) -> None:
+def test_control_characters_are_not_printed(qpignn: Callable[..., Any], tmp_path: Path) -> None:
     clear = "\x1b[2J\x1b]0;title\x07"
     assert "\x1b" not in printable(clear)
     assert printable("Größe 90\u00a0% → ∞\n") == "Größe 90\u00a0% → ∞\n"

@@ -76,13 +76,15 @@ def test_open_graph_header_and_description_beyond_the_file_are_refused(graph: Pa
 
 
 @pytest.mark.parametrize("version", [(2, 0), (3, 0), (9, 9)])
-def test_other_versions_whose_headers_may_be_huge(graph: Path, version: tuple[int, int]) -> None:
+def test_open_graph_huge_header_of_another_version_is_refused(
+    graph: Path, version: tuple[int, int]
+) -> None:
     exchange_array(graph, "y.npy", npy(PLAIN + " " * 10**6, NUMBERS, version))
     with within(), pytest.raises(ReadError, match=r"y\.npy"):
         open_graph(graph)
 
 
-def test_objects_are_not_unpickled(graph: Path, tmp_path: Path) -> None:
+def test_open_graph_object_arrays_are_not_unpickled(graph: Path, tmp_path: Path) -> None:
     stream = io.BytesIO()
     np.save(stream, bombs(tmp_path / "trace", 40), allow_pickle=True)
     np.load(io.BytesIO(stream.getvalue()), allow_pickle=True)
@@ -96,7 +98,7 @@ def test_objects_are_not_unpickled(graph: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../secret.npy", "/etc/passwd", "x", "y.npy/../y.npy", "a\0.npy"])
-def test_files_outside_the_folder_are_not_looked_at(graph: Path, name: str) -> None:
+def test_open_graph_files_outside_the_folder_are_not_read(graph: Path, name: str) -> None:
     description = json.loads((graph / "mapped.json").read_text())
     description["files"][name] = description["files"]["y.npy"]
     (graph / "mapped.json").write_text(json.dumps(description))
@@ -123,7 +125,9 @@ def test_files_outside_the_folder_are_not_looked_at(graph: Path, name: str) -> N
     ],
     ids=lambda changes: str(changes)[:60],
 )
-def test_descriptions_of_another_kind(graph: Path, changes: dict[str, Any]) -> None:
+def test_open_graph_description_with_wrong_types_is_refused(
+    graph: Path, changes: dict[str, Any]
+) -> None:
     description = json.loads((graph / "mapped.json").read_text())
     (graph / "mapped.json").write_text(json.dumps({**description, **changes}))
     with within(), pytest.raises(ReadError):
@@ -131,7 +135,7 @@ def test_descriptions_of_another_kind(graph: Path, changes: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize("content", [b"[" * 10**6, b'{"nodes": NaN}', b"\xff", b"5", b"null"])
-def test_json_that_is_none_or_without_end(graph: Path, content: bytes) -> None:
+def test_open_graph_invalid_or_deep_json_is_refused(graph: Path, content: bytes) -> None:
     (graph / "mapped.json").write_bytes(content)
     with within(), pytest.raises(ReadError, match=r"a damaged mapped\.json"):
         open_graph(graph)

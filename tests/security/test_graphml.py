@@ -83,7 +83,7 @@ def test_other_files_are_not_included(tmp_path: Path) -> None:
     assert data.num_nodes == 2
 
 
-def test_elements_nested_without_end(tmp_path: Path) -> None:
+def test_read_graph_deeply_nested_elements(tmp_path: Path) -> None:
     path = tmp_path / "g.graphml"
     deep = 100_000
     path.write_text(graphml("x").replace("<graph ", "<a>" * deep + "</a>" * deep + "<graph "))

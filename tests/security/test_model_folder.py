@@ -67,7 +67,7 @@ def test_load_fit_of_a_signed_valid_folder(model: Path) -> None:
     ],
     ids=lambda content: f"{content[:14]!r} {len(content)}",
 )
-def test_headers_that_claim_what_is_not_there(model: Path, content: bytes) -> None:
+def test_load_fit_header_beyond_the_file_is_refused(model: Path, content: bytes) -> None:
     (model / "model.safetensors").write_bytes(content)
     sign(model)
     with within(), pytest.raises(ModelFileError, match=r"model\.safetensors"):
@@ -107,7 +107,9 @@ def test_headers_that_claim_what_is_not_there(model: Path, content: bytes) -> No
     ],
     ids=" ".join,
 )
-def test_tensors_of_the_wrong_kind(model: Path, tensors: dict[str, Tensor | None]) -> None:
+def test_load_fit_tensors_of_wrong_type_or_shape_are_refused(
+    model: Path, tensors: dict[str, Tensor | None]
+) -> None:
     retype(model, **tensors)
     with within(), pytest.raises(ModelFileError):
         load_fit(model)
@@ -126,7 +128,7 @@ def test_tensors_of_the_wrong_kind(model: Path, tensors: dict[str, Tensor | None
     ],
     ids=lambda values: str(values)[:40],
 )
-def test_settings_that_ask_for_all_memory(
+def test_load_fit_huge_settings_are_refused(
     model: Path, field: dict[str, Any], settings: dict[str, Any]
 ) -> None:
     stored = json.loads((model / "model.json").read_text())["settings"]
@@ -135,7 +137,7 @@ def test_settings_that_ask_for_all_memory(
         load_fit(model)
 
 
-def test_passes_that_ask_for_all_memory(tmp_path: Path) -> None:
+def test_load_method_huge_number_of_passes_is_refused(tmp_path: Path) -> None:
     made = make_method("mc_dropout", epochs=1).fit(load_dataset("basic", nodes=40))
     made.save(tmp_path)
     stored = json.loads((tmp_path / "model.json").read_text())["settings"]
@@ -187,7 +189,7 @@ def _history() -> Tensor:
     ids=lambda content: repr(content[:12]),
 )
 @pytest.mark.parametrize("file", ["model.json", "fit.json"])
-def test_json_that_is_none_or_without_end(model: Path, file: str, content: bytes) -> None:
+def test_load_fit_invalid_or_deep_json_is_refused(model: Path, file: str, content: bytes) -> None:
     (model / file).write_bytes(content)
     sign(model)
     with within(), pytest.raises(ModelFileError):
@@ -241,7 +243,9 @@ def test_settings_are_values_never_code(
     ],
     ids=str,
 )
-def test_descriptions_of_another_kind(model: Path, fields: dict[str, Any]) -> None:
+def test_load_fit_description_with_wrong_types_is_refused(
+    model: Path, fields: dict[str, Any]
+) -> None:
     describe(model, **fields)
     with pytest.raises(ModelFileError):
         load_fit(model)
@@ -280,7 +284,9 @@ def test_load_fit_graph_with_another_digest_is_refused(model: Path, graph: Path)
     ],
     ids=" ".join,
 )
-def test_masks_are_masks(model: Path, graph: Path, masks: dict[str, Tensor]) -> None:
+def test_load_fit_invalid_masks_are_refused(
+    model: Path, graph: Path, masks: dict[str, Tensor]
+) -> None:
     (model / "graph" / "masks.safetensors").write_bytes(save(masks))
     reference = {"folder": str(graph.resolve()), "digest": graph_digest(graph)}
     describe(model, "fit.json", graph=reference)
@@ -312,7 +318,7 @@ def test_digests_name_no_other_files(model: Path, tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_roles_of_another_kind(model: Path, roles: Any) -> None:
+def test_load_fit_roles_with_wrong_types_are_refused(model: Path, roles: Any) -> None:
     describe(model, "fit.json", roles=roles)
     with pytest.raises(ModelFileError, match="missing, damaged or mixed files"):
         load_fit(model)
@@ -336,7 +342,7 @@ def test_roles_of_another_kind(model: Path, roles: Any) -> None:
     ],
     ids=lambda tensors: str({k: v if v is None else v.dtype for k, v in tensors.items()}),
 )
-def test_graphs_that_are_none(model: Path, tensors: dict[str, Tensor | None]) -> None:
+def test_load_fit_invalid_graph_is_refused(model: Path, tensors: dict[str, Tensor | None]) -> None:
     retype(model, "graph/graph.safetensors", **tensors)
     with within(), pytest.raises(ReadError, match="graph"):
         load_fit(model)
@@ -378,7 +384,7 @@ def test_sparse_features_that_point_outside(tmp_path: Path, sparse: dict[str, Te
 
 @pytest.mark.parametrize("file", ["model.json", "model.safetensors", "fit.json"])
 @pytest.mark.parametrize("place", ["/dev/zero", "/dev/urandom", "/etc/passwd", "/proc/kcore"])
-def test_links_to_what_has_no_end(model: Path, file: str, place: str) -> None:
+def test_load_fit_links_to_endless_files_are_refused(model: Path, file: str, place: str) -> None:
     if not Path(place).exists():
         pytest.skip(f"needs {place}")
     (model / file).unlink()
@@ -525,7 +531,9 @@ def test_checkpoints_invalid_description_is_refused(
     ],
     ids=lambda tensors: str({name: tuple(t.shape) for name, t in tensors.items()}),
 )
-def test_checkpoints_that_hold_something_else(unfinished: Any, tensors: dict[str, Tensor]) -> None:
+def test_checkpoints_invalid_tensors_are_refused(
+    unfinished: Any, tensors: dict[str, Tensor]
+) -> None:
     folder, key, data, method = unfinished
     (path,) = folder.glob("training-*.safetensors")
     stored = load_file(path)
@@ -556,7 +564,7 @@ def test_checkpoints_invalid_generator_state_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [safetensors({}, length=2**60), b"", safetensors({"a": ONE}, bytes(4))], ids=len
 )
-def test_checkpoints_that_are_none(tmp_path: Path, content: bytes) -> None:
+def test_checkpoints_invalid_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "training-1.safetensors").write_bytes(content)
     with within(), pytest.raises(ModelFileError, match="got a damaged one"):
         checkpoints(tmp_path, "key").__enter__()

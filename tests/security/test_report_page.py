@@ -75,7 +75,7 @@ def attributes_of(text: str) -> list[tuple[str, str | None]]:
     return attributes
 
 
-def test_no_name_of_a_file_is_markup(page: Path) -> None:
+def test_report_page_escapes_hostile_names(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert len(re.findall("<script", text)) == 2  # ours and the content
     assert len(re.findall("</script", text)) == 2
@@ -143,7 +143,7 @@ def test_report_page_runs_no_script_of_the_data_when_clicked(opened: Any) -> Non
     opened.locator("summary").last.click()
 
 
-def test_columns_of_the_user_are_only_text(opened: Any) -> None:
+def test_report_page_shows_columns_of_the_user_as_text(opened: Any) -> None:
     opened.click("#chooser summary")
     boxes = opened.locator("#columns input")
     for i in range(boxes.count()):

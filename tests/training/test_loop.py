@@ -102,7 +102,7 @@ def test_train_non_finite_held_out_score_raises() -> None:
         train(net, once(net.measure), TrainingSettings(3, 0.1), lambda: float("nan"))
 
 
-def test_interrupting_keeps_what_was_learnt() -> None:
+def test_train_interrupted_keeps_the_weights() -> None:
     net = Point()
     calls = 0
 
@@ -119,7 +119,7 @@ def test_interrupting_keeps_what_was_learnt() -> None:
     assert not net.training
 
 
-def test_interrupting_before_anything_was_learnt_goes_through() -> None:
+def test_train_interrupted_before_the_first_loss_raises() -> None:
     def measure() -> StepResult:
         raise KeyboardInterrupt
 
@@ -127,7 +127,7 @@ def test_interrupting_before_anything_was_learnt_goes_through() -> None:
         train(Point(), once(measure), TrainingSettings(epochs=9, lr=0.1))
 
 
-def test_interrupting_before_the_first_step_goes_through() -> None:
+def test_train_interrupted_before_the_first_step_raises() -> None:
     net = Point()
 
     class Stop(torch.autograd.Function):
@@ -147,7 +147,7 @@ def test_interrupting_before_the_first_step_goes_through() -> None:
         train(net, once(measure), TrainingSettings(epochs=9, lr=0.1))
 
 
-def test_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     net = Point()
     train(net, once(net.measure), TrainingSettings(epochs=3, lr=0.1, verbose=True))
     out, err = capsys.readouterr()
@@ -169,6 +169,6 @@ def test_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
         {"evaluate_every": 0},
     ],
 )
-def test_bad_settings(settings: dict[str, Any]) -> None:
+def test_training_settings_invalid_values_raise(settings: dict[str, Any]) -> None:
     with pytest.raises(SettingError, match=f"{next(iter(settings))}: expected"):
         TrainingSettings(**{"epochs": 1, "lr": 0.1, **settings})

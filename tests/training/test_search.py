@@ -30,7 +30,7 @@ def test_minimise_finds_the_minimum_on_a_logarithmic_scale() -> None:
     assert all(0.005 <= tried["a"] <= 0.5 and 1 <= tried["b"] <= 10 for tried in seen)
 
 
-def test_same_seed_same_answer_and_optuna_is_left_as_it_was() -> None:
+def test_minimise_repeats_by_seed_and_restores_optuna_logging() -> None:
     before = optuna.logging.get_verbosity()
     first, second = (minimise(first_of, RANGE, trials=5, seed=3) for _ in range(2))
     assert first == second

@@ -133,7 +133,7 @@ def test_identity_is_the_published_digest_unless_other_bytes_are_used(
         assert identity(file) == f"sha256:{hashlib.sha256(b'other').hexdigest()}"
 
 
-def test_offline_and_missing_is_one_clear_error(
+def test_fetch_missing_file_offline_names_all_places(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("QPIGNN_OFFLINE", "1")
@@ -151,7 +151,7 @@ def test_offline_and_missing_is_one_clear_error(
     assert Handler.asked == []
 
 
-def test_no_server_at_all(server: str) -> None:
+def test_fetch_without_a_server_raises(server: str) -> None:
     closed = SourceFile("b.csv", ("http://127.0.0.1:9/b.csv",), sha256=SHA256)
     with pytest.raises(DataFileError, match="could not be downloaded"):
         fetch(closed)

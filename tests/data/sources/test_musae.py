@@ -56,7 +56,7 @@ def test_twitch_hand_computed(data_dir: Path, country: str) -> None:
     assert published.edge_index.tolist() == [[0, 1], [1, 2]]
 
 
-def test_unknown_country() -> None:
+def test_twitch_unknown_country_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="unknown country 'GB': did you mean ENGB"):
         load_dataset("twitch", country="GB")
 
@@ -65,7 +65,9 @@ def test_unknown_country() -> None:
     ("features", "message"),
     [({"0": [1], "2": [0]}, "expected nodes 0 to 1"), ({"0": [9999]}, "expected words 0 to 3168")],
 )
-def test_features_that_do_not_fit(data_dir: Path, features: object, message: str) -> None:
+def test_twitch_invalid_features_are_refused(
+    data_dir: Path, features: object, message: str
+) -> None:
     write(data_dir / "twitch" / "PTBR", "PTBR", "from,to\n", "new_id,views\n", features)
     with pytest.raises(ReadError, match=message):
         load_dataset("twitch")

@@ -11,7 +11,7 @@ from qpignn.data.sources.noise import NOISE, narrowest_width
 
 
 @pytest.mark.parametrize("coverage", [0.5, 0.9, 0.95])
-def test_closed_forms(coverage: float) -> None:
+def test_narrowest_width_equals_closed_forms(coverage: float) -> None:
     assert narrowest_width("basic", coverage) == pytest.approx(0.1 * coverage, rel=1e-3)
     normal = 0.2 * stats.norm.ppf((1 + coverage) / 2)
     assert narrowest_width("tree", coverage) == pytest.approx(normal, rel=1e-3)
@@ -22,7 +22,7 @@ def test_closed_forms(coverage: float) -> None:
         )
 
 
-def test_full_coverage() -> None:
+def test_narrowest_width_at_full_coverage() -> None:
     assert narrowest_width("basic", 1.0) == pytest.approx(0.1, rel=1e-3)
     assert narrowest_width("uniform", 1.0) == pytest.approx(0.7, rel=1e-3)
     assert narrowest_width("er", 1.0) == narrowest_width("outlier", 1.0) == np.inf

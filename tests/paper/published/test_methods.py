@@ -51,7 +51,7 @@ def test_published_forms_have_the_published_net(name: str, tmp_path: Path) -> No
     assert again.lower.tolist() == intervals.lower.tolist()
 
 
-def test_others_have_none() -> None:
+def test_make_method_without_a_published_form_is_refused() -> None:
     with pytest.raises(SettingError, match="'evidential' has no published form; those with one"):
         make_method("evidential", "published")
 
