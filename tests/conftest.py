@@ -1,5 +1,5 @@
-"""Shared ground: one thread a test process, small graphs, the command line, absent data sets, and a
-real browser for what is drawn in one."""
+"""Shared fixtures: one thread per test process, small graphs, the command line, data sets that may
+be missing, and a real browser for the report page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an attacker can do: files that say one thing and hold another, signed as if they were ours.
+"""What an attacker can do: files that say one thing and hold another, with valid digests.
 
 Digests are no secret, so every hostile folder here carries the right ones: a loader that only
 compared digests would read it.

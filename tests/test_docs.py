@@ -1,4 +1,4 @@
-"""What the pages say is what the project does."""
+"""Pages of the documentation agree with the code: layers, modules, code blocks, links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples run, and draw what they promise."""
+"""The example scripts and the notebook run and give their documented output."""
 
 from __future__ import annotations
 

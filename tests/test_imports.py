@@ -1,4 +1,4 @@
-"""What is slow to import is imported where it is used; ``benchmarks/imports.py`` has the times."""
+"""Slow libraries are imported where they are used; ``benchmarks/imports.py`` has the times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Evaluating on held-out nodes, on labels that became known since, and on another graph."""
+"""Evaluating on held-out nodes, on labels added later, and on another graph."""
 
 from __future__ import annotations
 

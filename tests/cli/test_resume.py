@@ -1,4 +1,4 @@
-"""``qpignn fit --resume``: a fit that was killed goes on."""
+"""``qpignn fit --resume``: a fit that was killed is resumed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every step by which a process changes the disk, counted; one of them, or all, can go wrong.
+"""Every step by which a process changes the disk, counted; one of them, or all, can fail.
 
 Inside a child process the ways from Python to the disk are replaced: opening for writing, each
 write that reaches the system, ``fsync``, renaming, deleting, making folders, Arrow's writer and

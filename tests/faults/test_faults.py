@@ -1,4 +1,4 @@
-"""A short part of ``make faults``, and that it notices what it is there to notice."""
+"""A short part of ``make faults``, and that its driver detects a place that is not safe."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds whatever goes in, for hypothesis in ``make test`` and the fuzzer in ``make fuzz``.
+"""Properties that hold for any input: hypothesis in ``make test``, the fuzzer in ``make fuzz``.
 
 Either a QpignnError is raised, or ordered bounds for every node asked for, infinite only on the
 side that was not asked for, or where too few nodes are given for the level. Laws of a fitted model:

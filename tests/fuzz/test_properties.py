@@ -1,4 +1,4 @@
-"""What holds whatever goes in. ``--hypothesis-profile=fuzz`` tries forty times as many examples."""
+"""Properties that hold for any input; ``--hypothesis-profile=fuzz`` tries 40 times as many."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every method of the catalog must keep, whatever it does inside."""
+"""The contract that every method of the catalog must keep."""
 
 from __future__ import annotations
 

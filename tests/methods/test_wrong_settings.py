@@ -1,4 +1,4 @@
-"""Settings of the wrong type or size: every setting of every method refuses them in words of ours.
+"""Invalid settings: every setting of every method refuses a wrong type or size with a message.
 
 What is not refused must work: the method can be fitted, saved and loaded with it.
 """

@@ -1,4 +1,4 @@
-"""Against torch's normal law, and by drawing."""
+"""Comparison with torch's normal distribution and with samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By hand, and against scikit-learn."""
+"""Hand-computed values, and comparison with scikit-learn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""By hand, and where the loss rests."""
+"""Hand-computed values, and the coverage at which the loss has its minimum."""
 
 from __future__ import annotations
 

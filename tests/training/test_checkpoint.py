@@ -1,4 +1,4 @@
-"""A fit that is killed and begun again ends with the bits of one that was left alone."""
+"""A fit that is killed and resumed gives the same bits as one that was not interrupted."""
 
 from __future__ import annotations
 
