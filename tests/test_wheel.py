@@ -25,8 +25,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     build = ["wheel", str(ROOT), "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)]
     subprocess.run([*PIP, *build], check=True)
-    (found,) = folder.glob("qpignn-*.whl")
-    return found
+    (path,) = folder.glob("qpignn-*.whl")
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +76,7 @@ def test_metadata_bounds_torch_to_the_tested_range(metadata: Message) -> None:
     assert not always & {"matplotlib", "openpyxl", "pooch", "optuna", "ray", "mkdocs"}
 
 
-def test_metadata_links_lead_to_the_project(metadata: Message) -> None:
+def test_metadata_links_are_those_of_the_project(metadata: Message) -> None:
     assert {"Homepage", "Source", "Issues"} <= {
         link.split(",")[0] for link in metadata.get_all("Project-URL") or []
     }
