@@ -3,7 +3,8 @@
 ``make results`` takes from ``rows.jsonl.xz`` the fits that were run by the present code on the
 present data files and runs the missing ones only, so that the pages can be made again, or a run be
 continued, on another machine. Every line is one fit: the cell, the row of figures, the version and
-the time it was finished.
+the time it was finished. Fits whose intervals or training are drawn are left out: their rows are
+large, and they are few.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ def write_rows(store: Store, keys: Iterable[str], path: Path = ROWS) -> int:
     wanted = {*keys}
     with closing(sqlite3.connect(store.path)) as connection:
         rows = connection.execute(f"SELECT key, {COLUMNS} FROM results ORDER BY cell")
-        lines = [json.dumps(row) for key, *row in rows if key in wanted]
+        some = [row for key, *row in rows if key in wanted and not json.loads(row[0])["keep"]]
+        lines = [json.dumps(row) for row in some]
     write_atomically(path, lzma.compress("\n".join(lines).encode(), preset=9))
     return len(lines)
 

@@ -15,13 +15,13 @@ from stored_rows import read_rows, write_rows
 def store(tmp_path: Path) -> Store:
     store = Store(tmp_path / "here.sqlite")
     for seed in range(3):
-        cell = Cell("basic", "sqr", seed, keep=("history",))
+        cell = Cell("basic", "sqr", seed)
         store.put(cell, {"picp": seed / 10, "inputs": cell.inputs()})
     return store
 
 
 def keys(*seeds: int) -> list[str]:
-    return [Cell("basic", "sqr", seed, keep=("history",)).key() for seed in seeds]
+    return [Cell("basic", "sqr", seed).key() for seed in seeds]
 
 
 def test_rows_written_and_read_into_another_store_are_equal(store: Store, tmp_path: Path) -> None:
@@ -33,8 +33,14 @@ def test_rows_written_and_read_into_another_store_are_equal(store: Store, tmp_pa
     assert read_rows(other, path) == 0  # it has them
 
 
+def test_rows_with_curves_or_intervals_are_left_out(store: Store, tmp_path: Path) -> None:
+    cell = Cell("basic", "sqr", 0, keep=("history",))
+    store.put(cell, {"picp": 0.5, "inputs": cell.inputs(), "history": {}})
+    assert write_rows(store, [*keys(1), cell.key()], tmp_path / "rows.xz") == 1
+
+
 def test_rows_of_other_code_are_left_out(store: Store, tmp_path: Path) -> None:
-    cell, path = Cell("basic", "sqr", 0, keep=("history",)), tmp_path / "rows.xz"
+    cell, path = Cell("basic", "sqr", 0), tmp_path / "rows.xz"
     store.put(cell, {"picp": 0.5, "inputs": {**cell.inputs(), "code": "0" * 64}})
     write_rows(store, keys(0, 1), path)
     other = Store(tmp_path / "there.sqlite")
