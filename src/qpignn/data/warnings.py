@@ -195,7 +195,7 @@ def _codes(data: Data) -> Iterator[str]:
 
 
 def _edge_features(data: Data) -> Iterator[str]:
-    """Warn of edge features where the encoder does not use them; ``gat`` and a module may."""
+    """Warn of edge features that the encoder does not use."""
     if data.get("edge_attr") is not None and data.get("edge_weight") is None:
         yield (
             "edge_attr: features of edges are not used by this encoder; use encoder='gat', or give "
