@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
@@ -250,9 +251,9 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         levels = check_levels(self.confidence_level)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", QpignnWarning)  # predictions for the own graph
-            return Novelty.fit(
-                inputs.data, inputs.given, self._target_scaler(inputs), self._predict, levels
-            )
+            targets, scaler = inputs.task.targets(inputs.data), self._target_scaler(inputs)
+            targets = targets.where(inputs.given, torch.nan)
+            return Novelty.fit(inputs.data, targets, scaler, self._predict, levels)
 
     def _target_scaler(self, inputs: FitInputs) -> TargetScaler:
         """Return the transform and scale in which intervals are widened."""

@@ -78,69 +78,6 @@ def node_groups(
 
 
 @dataclass(frozen=True)
-class KnownNodes:
-    """Nodes of a fit, to be found again in other graphs.
-
-    Attributes:
-        keys: of each node, its ``node_id`` as text, or its row in a graph without ids.
-        features: digest of the nodes' features in a graph without ids; empty with ids.
-    """
-
-    keys: list[str]
-    features: str
-
-    @classmethod
-    def of(cls, data: Data, nodes: Tensor) -> KnownNodes:
-        """Return some nodes of a graph.
-
-        Args:
-            data: a checked graph.
-            nodes: boolean, (nodes,).
-        """
-        features = _digest(data, nodes) if data.get("node_id") is None else ""
-        return KnownNodes(_texts(data)[nodes.numpy()].tolist(), features)
-
-    def found_in(self, data: Data) -> Tensor:
-        """Return which nodes of a graph are among these, boolean, (nodes,).
-
-        None are if only one of the two graphs has ids, if ids are repeated as text, or if a graph
-        without ids has other features in their rows.
-
-        Args:
-            data: a checked graph.
-        """
-        none = torch.zeros(data.x.shape[0], dtype=torch.bool)
-        texts = _texts(data)
-        if (data.get("node_id") is None) != bool(self.features) or not texts.is_unique:
-            return none
-        found = torch.from_numpy(texts.isin(self.keys))
-        if self.features and _digest(data, found) != self.features:
-            return none
-        return found
-
-    def state(self) -> Tensor:
-        """Return the nodes as a tensor, to be saved beside a model."""
-        return pack_json({"keys": self.keys, "features": self.features})
-
-    @classmethod
-    def from_state(cls, state: Tensor) -> KnownNodes:
-        """Return what :meth:`state` described.
-
-        Args:
-            state: as read from a file; unchecked.
-
-        Raises:
-            ValueError: if it does not describe nodes.
-        """
-        nodes = unpack_json(state)
-        keys, features = nodes["keys"], nodes["features"]
-        texts = isinstance(keys, list) and all(isinstance(key, str) for key in keys)
-        if not (texts and isinstance(features, str)):
-            raise ValueError("nodes of the fit: expected a list of ids and a digest, got others")
-        return cls(keys, features)
-
-
-@dataclass(frozen=True)
 class KnownResiduals:
     """Residuals of the nodes a method was fitted on, to be found again in other graphs.
 
@@ -210,7 +147,7 @@ class KnownResiduals:
 
     def state(self) -> dict[str, Tensor]:
         """Return the contents as tensors, to be saved beside a model."""
-        nodes = KnownNodes(self.keys, self.features).state()
+        nodes = pack_json({"keys": self.keys, "features": self.features})
         return {"residuals": torch.from_numpy(self.residuals), "residual_nodes": nodes}
 
     @classmethod
@@ -228,26 +165,28 @@ class KnownResiduals:
                 "neighbourhood: expected the ids of the fitted nodes, got a model saved by a "
                 "version that did not keep them; fit again"
             )
-        nodes, residuals = KnownNodes.from_state(state["residual_nodes"]), state["residuals"]
-        if (residuals.dtype, residuals.shape) != (torch.float64, (len(nodes.keys),)):
-            raise ValueError("residuals: expected one number per node, got others")
-        return cls(nodes.keys, residuals.numpy(), nodes.features)
+        nodes, residuals = unpack_json(state["residual_nodes"]), state["residuals"]
+        keys, features = nodes["keys"], nodes["features"]
+        right = (
+            isinstance(keys, list)
+            and all(isinstance(key, str) for key in keys)
+            and isinstance(features, str)
+            and (residuals.dtype, residuals.shape) == (torch.float64, (len(keys),))
+        )
+        if not right:
+            raise ValueError("residuals: expected one number and one id per node, got others")
+        return cls(keys, residuals.numpy(), features)
 
 
 def _keys(data: Data) -> pd.Index:
     """Return the ids of all nodes as text, or their rows in a graph without ids."""
-    keys = _texts(data)
+    keys: pd.Index = pd.Index([str(key) for key in node_ids(data)], dtype=object)
     if not keys.is_unique:
         raise SettingError(
             "neighbourhood: expected node ids that differ as text, got some that are the same, "
             "such as 1 and '1'; rename them"
         )
     return keys
-
-
-def _texts(data: Data) -> pd.Index:
-    """Return the ids of all nodes as text; some may be repeated, such as 1 and '1'."""
-    return pd.Index([str(key) for key in node_ids(data)], dtype=object)
 
 
 def _digest(data: Data, nodes: Tensor) -> str:

@@ -37,7 +37,7 @@ from qpignn.data.matrix import is_sparse, to_scipy
 from qpignn.data.scaling import Scaler, TargetScaler, fit_feature_scaler
 from qpignn.encoders.inputs import aggregation_matrix
 from qpignn.io.tensors import check_tensors
-from qpignn.methods.groups import KnownNodes
+from qpignn.methods.known_nodes import KnownNodes
 from qpignn.runtime.memory import row_chunks
 from qpignn.runtime.randomness import numpy_rng
 
@@ -245,7 +245,7 @@ class Novelty:
     def fit(
         cls,
         data: Data,
-        given: Tensor,
+        targets: Tensor,
         target: TargetScaler,
         predict: Callable[[Data, float], Bounds],
         levels: list[float],
@@ -254,12 +254,12 @@ class Novelty:
 
         Args:
             data: the graph of the fit.
-            given: boolean, (nodes,).
+            targets: (nodes,), NaN for nodes that are not given.
             target: transform and scale of the target.
             predict: the fitted method, without novelty.
             levels: the fitted levels, rising.
         """
-        draw, x, near = numpy_rng(0, "novelty"), data.x, Surroundings(data)
+        draw, x, near, given = numpy_rng(0, "novelty"), data.x, Surroundings(data), ~targets.isnan()
         scaler, rows = fit_feature_scaler(x, given), given.nonzero().flatten()
         feature_range = FeatureRange.of(x, rows, scaler.scale)
         sample = rows[torch.from_numpy(np.sort(draw.permutation(len(rows))[:MOST]))]
@@ -291,7 +291,7 @@ class Novelty:
             slopes = fit_slopes(far, (moved - halves[levels[-1]][0])[sample], shared=shared)
         growth = Growth(slopes, 0.0, 0.0, 0.0)
         if len(rows) >= FEW:
-            y = target.transform(data.y[sample], torch.float64).numpy()
+            y = target.transform(targets[sample], torch.float64).numpy()
             design = _design(near.average(near.average(combined))[sample], positions)
             regression = Ridge.best(design, y - y.mean(), fold)
             regions = near.regions(given, draw)[sample.numpy()]
