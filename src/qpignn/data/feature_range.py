@@ -104,4 +104,5 @@ def _entries(csr: Any) -> tuple[Any, Any]:
 
 def _leaves(x: Tensor, low: Tensor, high: Tensor) -> bool:
     """Whether a value lies beyond the range of its column."""
-    return bool(((x < low) | (x > high)).any())
+    lowest, highest = x.aminmax(dim=0)
+    return bool((lowest < low).any() or (highest > high).any())

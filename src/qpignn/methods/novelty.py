@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from qpignn.methods.base import Bounds
 
 FOLDS = 5
-WIDE = 64  # feature columns above which random combinations of them are compared
-COMBINATIONS = 32
+COMBINED = 16  # feature columns above which as many random combinations of them are compared
+WIDE = 64  # feature columns above which they share one slope
 RANDOM_FEATURES = 128  # of the small regression
 MOST = 20_000  # given units that limits and growth are learnt from
 FEW = 100  # given units below which growth is not learnt
@@ -68,7 +68,7 @@ class Surroundings:
     def __init__(self, data: Data) -> None:
         nodes = data.x.shape[0]
         self.mean = aggregation_matrix(data.edge_index, None, nodes)
-        self.degree = self.mean.starts.diff().double()
+        self.degree = self.mean.starts.diff().float()
 
     def positions(self, combined: Tensor, rows: Tensor) -> Floats:
         """Return what positions of some nodes are: own, mean of the neighbours, their number.
@@ -97,7 +97,7 @@ class Surroundings:
         for chunk in row_chunks(len(combined)):
             around = self.mean.some(chunk.start, chunk.stop).multiply(combined)
             degree = self.degree[chunk].log1p().unsqueeze(1)
-            yield chunk, torch.cat([combined[chunk], around, degree], dim=1).double().numpy()
+            yield chunk, torch.cat([combined[chunk], around, degree], dim=1).numpy()
 
     def distances(
         self, own: Any, start: Tensor, unusual: Floats, rows: Tensor | None = None
@@ -181,6 +181,7 @@ class Metric:
         Args:
             positions: (units, terms).
         """
+        positions = positions.astype(np.float64)
         centred = positions - positions.mean(axis=0)
         covariance = centred.T @ centred / len(positions)
         spread = np.maximum(covariance.diagonal(), 1e-12)
@@ -194,8 +195,9 @@ class Metric:
         Args:
             positions: (units, terms).
         """
-        moved = (positions - self.mean) @ self.root
-        return np.asarray(np.sqrt(np.square(moved).mean(axis=1)))
+        mean, root = self.mean.astype(np.float32), self.root.astype(np.float32)
+        moved = (positions - mean) @ root
+        return np.asarray(np.sqrt(np.square(moved).mean(axis=1, dtype=np.float64)))
 
 
 @dataclass(frozen=True)
@@ -394,7 +396,7 @@ class Novelty:
             {name: state[name] for name in shapes},
             {name: torch.empty(shape, dtype=torch.float64) for name, shape in shapes.items()},
         )
-        widths = {2 * min(columns, WIDE) + 1, 2 * COMBINATIONS + 1}
+        widths = {2 * min(columns, COMBINED) + 1, 2 * COMBINED + 1}
         finite = all(bool(state[name].isfinite().all()) for name in shapes if name != "columns")
         shift, low, high, scale = state["columns"]
         right = bool((low <= high).all() and (scale > 0).all() and shift.isfinite().all())
@@ -432,9 +434,9 @@ def _with_features(data: Data, x: Tensor) -> Data:
 
 def _combinations(x: Tensor, scaler: Scaler) -> Tensor:
     """Return scaled columns, or if there are many of them random combinations, (nodes, terms)."""
-    if not is_sparse(x) and x.shape[1] <= WIDE:
+    if not is_sparse(x) and x.shape[1] <= COMBINED:
         return scaler.transform(x)
-    weights = numpy_rng(0, "novelty combinations").normal(size=(x.shape[1], COMBINATIONS))
+    weights = numpy_rng(0, "novelty combinations").normal(size=(x.shape[1], COMBINED))
     if is_sparse(x):
         scaled, offset = scaler.transform_sparse(x, torch.float64)
         shift = 0 if offset is None else offset.numpy() @ weights
