@@ -14,6 +14,7 @@ from qpignn.data.matrix import is_sparse, select_rows, to_scipy, with_values
 from qpignn.runtime.memory import row_chunks
 
 MOST = 20_000  # rows that quantiles are taken of
+FARTHEST = 1e100  # largest distance: its square is finite
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class FeatureRange:
             values = csr.data
             within = np.clip(values, self.low.numpy()[columns], self.high.numpy()[columns])
             off = np.abs(values - within) / self.scale.numpy()[columns]
+            off = np.minimum(off, FARTHEST)
             if not off.any():
                 return x, sp.csr_matrix(csr.shape)
             beyond = off > 0
@@ -89,6 +91,7 @@ class FeatureRange:
         for chunk in chunks:
             within[chunk] = x[chunk].clamp(low, high)
             off = (x[chunk].double() - within[chunk].double()).abs() / self.scale
+            off = off.clamp(max=FARTHEST)
             some = off.nonzero()
             distances.append(off[tuple(some.T)].numpy())
             places.append((some + some.new_tensor([chunk.start, 0])).numpy())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -35,9 +35,9 @@ from qpignn.calibration.width_scaling import Floats, Masks
 from qpignn.data.feature_range import FeatureRange
 from qpignn.data.matrix import is_sparse, to_scipy
 from qpignn.data.scaling import Scaler, TargetScaler, fit_feature_scaler
-from qpignn.encoders.inputs import aggregation_matrix
 from qpignn.io.tensors import check_tensors
 from qpignn.methods.known_nodes import KnownNodes
+from qpignn.methods.surroundings import REGIONS, Metric, Surroundings
 from qpignn.runtime.memory import row_chunks
 from qpignn.runtime.randomness import numpy_rng
 
@@ -54,150 +54,7 @@ MOST = 20_000  # given units that limits and growth are learnt from
 FEW = 100  # given units below which growth is not learnt
 INNER = 0.1  # share of the given units beyond the inner range of a column, on each side
 EXTREME = 0.2  # share of the given units that are held out as the most unusual ones
-LONGEST = 50  # edges of a path that are counted
 REASONS = ("", "distance to labelled nodes", "combination of features")
-
-
-class Surroundings:
-    """The edges of a graph, as novelty needs them.
-
-    Args:
-        data: a checked graph.
-    """
-
-    def __init__(self, data: Data) -> None:
-        nodes = data.x.shape[0]
-        self.mean = aggregation_matrix(data.edge_index, None, nodes)
-        self.degree = self.mean.starts.diff().float()
-
-    def positions(self, combined: Tensor, rows: Tensor) -> Floats:
-        """Return what positions of some nodes are: own, mean of the neighbours, their number.
-
-        Args:
-            combined: (nodes, terms), features or combinations of them.
-            rows: positions of the wanted nodes, rising.
-
-        Returns:
-            (wanted, 2 · terms + 1)
-        """
-        wanted = torch.zeros(len(combined), dtype=torch.bool)
-        wanted[rows] = True
-        return np.concatenate([part[wanted[chunk]] for chunk, part in self._positions(combined)])
-
-    def unusual(self, combined: Tensor, metric: Metric) -> Floats:
-        """Return the distance of each node's position in a metric, (nodes,).
-
-        Args:
-            combined: (nodes, terms), features or combinations of them.
-            metric: of the given units.
-        """
-        return np.concatenate([metric(part) for _, part in self._positions(combined)])
-
-    def _positions(self, combined: Tensor) -> Iterator[tuple[slice, Floats]]:
-        for chunk in row_chunks(len(combined)):
-            around = self.mean.some(chunk.start, chunk.stop).multiply(combined)
-            degree = self.degree[chunk].log1p().unsqueeze(1)
-            yield chunk, torch.cat([combined[chunk], around, degree], dim=1).numpy()
-
-    def distances(
-        self, own: Any, start: Tensor, unusual: Floats, rows: Tensor | None = None
-    ) -> Distances:
-        """Return the distances of all nodes, or of some.
-
-        Args:
-            own: (nodes, columns), SciPy CSR, features beyond the range.
-            start: boolean, (nodes,), the given units.
-            unusual: (wanted,), as :meth:`unusual` returns them.
-            rows: positions of the wanted nodes; default all.
-        """
-        around, hops = own, self.hops_to(start)
-        if own.nnz:
-            columns = np.unique(own.indices)  # few: those with values beyond the range
-            beyond = torch.from_numpy(own[:, columns].toarray()).float()
-            mean = sp.coo_matrix(self.average(beyond).double().numpy())
-            around = sp.csr_matrix((mean.data, (mean.row, columns[mean.col])), own.shape)
-        chosen = slice(None) if rows is None else rows.numpy()
-        return Distances(own[chosen], around[chosen], hops[chosen], unusual)
-
-    def average(self, numbers: Tensor) -> Tensor:
-        """Return the mean over each node's neighbours, (nodes, columns).
-
-        Args:
-            numbers: (nodes, columns).
-        """
-        return self.mean.multiply(numbers)
-
-    def hops_to(self, start: Tensor) -> Floats:
-        """Return the number of edges from the nearest start to each node, (nodes,).
-
-        Args:
-            start: boolean, (nodes,).
-        """
-        hops = torch.full((len(start),), UNREACHABLE, dtype=torch.float64)
-        front, steps = start, 0
-        while steps <= LONGEST and bool(front.any()):
-            hops[front] = steps
-            reached = self.average(front.float().unsqueeze(1)).squeeze(1) > 0
-            front, steps = reached & (hops == UNREACHABLE), steps + 1
-        return hops.numpy()
-
-    def regions(self, start: Tensor, draw: np.random.Generator) -> npt.NDArray[np.int64]:
-        """Return the number of the nearest of a few distant nodes, (nodes,); −1 without a path.
-
-        Args:
-            start: boolean, (nodes,), nodes to choose from.
-            draw: chooses among equally distant ones.
-        """
-        nearest = np.full(len(start), UNREACHABLE)
-        region = np.full(len(start), -1)
-        candidates = start.numpy()
-        for number in range(FOLDS):
-            reach = np.where(candidates & (nearest < UNREACHABLE), nearest, -1.0)
-            if number == 0:
-                reach = candidates * self.degree.numpy()
-            seed = draw.choice(np.flatnonzero(reach == reach.max()))
-            own = self.hops_to(torch.arange(len(start)) == int(seed))
-            closer = own < nearest
-            region[closer], nearest[closer] = number, own[closer]
-        return region
-
-
-@dataclass(frozen=True)
-class Metric:
-    """The distance of positions from their mean, in the metric of their covariance.
-
-    Attributes:
-        mean: (terms,)
-        root: (terms, terms), whose product with its transpose is the inverse of the covariance.
-    """
-
-    mean: Floats
-    root: Floats
-
-    @classmethod
-    def of(cls, positions: Floats) -> Self:
-        """Return the metric of some units.
-
-        Args:
-            positions: (units, terms).
-        """
-        positions = positions.astype(np.float64)
-        centred = positions - positions.mean(axis=0)
-        covariance = centred.T @ centred / len(positions)
-        spread = np.maximum(covariance.diagonal(), 1e-12)
-        inverse = np.linalg.inv(covariance + np.diag(1e-3 * spread))
-        root = np.linalg.cholesky((inverse + inverse.T) / 2)
-        return cls(positions.mean(axis=0), np.asarray(root, dtype=np.float64))
-
-    def __call__(self, positions: Floats) -> Floats:
-        """Return the distance of each unit, (units,); about 1 for the units of the metric.
-
-        Args:
-            positions: (units, terms).
-        """
-        mean, root = self.mean.astype(np.float32), self.root.astype(np.float32)
-        moved = (positions - mean) @ root
-        return np.asarray(np.sqrt(np.square(moved).mean(axis=1, dtype=np.float64)))
 
 
 @dataclass(frozen=True)
@@ -261,24 +118,10 @@ class Novelty:
             predict: the fitted method, without novelty.
             levels: the fitted levels, rising.
         """
-        draw, x, near, given = numpy_rng(0, "novelty"), data.x, Surroundings(data), ~targets.isnan()
+        x, given, levels = data.x, ~targets.isnan(), sorted(levels)
         scaler, rows = fit_feature_scaler(x, given), given.nonzero().flatten()
-        feature_range = FeatureRange.of(x, rows, scaler.scale)
-        sample = rows[torch.from_numpy(np.sort(draw.permutation(len(rows))[:MOST]))]
-        combined = _combinations(x, scaler)
-        positions = near.positions(combined, sample)
-        fold = draw.permutation(len(sample)) % FOLDS
-
-        def held_out(number: int) -> Distances:
-            """Return the distances of a fold from the other given units."""
-            out = torch.from_numpy(fold == number)
-            rest = given.clone()
-            rest[sample[out]] = False
-            others = FeatureRange.of(x, rest.nonzero().flatten(), scaler.scale)
-            unusual = Metric.of(positions[~out.numpy()])(positions[out.numpy()])
-            return near.distances(others.cut(x)[1], rest, unusual, sample[out])
-
-        limits = Limits.fit(map(held_out, range(FOLDS if len(rows) <= MOST else 1)))
+        sample = _Sample.of(data, given, scaler)
+        limits = sample.limits(x, scaler)
         halves = {level: _halves(predict(data, level), target) for level in levels}
         normal = {
             level: (float(below[rows].mean()), float(above[rows].mean()))
@@ -288,20 +131,18 @@ class Novelty:
         within, own = FeatureRange.of(x, rows, scaler.scale, INNER).cut(x)
         if own.nnz and not is_sparse(x):
             moved, *_ = _halves(predict(_with_features(data, within), levels[-1]), target)
-            far = near.distances(own, given, np.zeros(len(sample)), sample)
-            shared = x.shape[1] > WIDE or len(sample) < 20 * x.shape[1]
-            slopes = fit_slopes(far, (moved - halves[levels[-1]][0])[sample], shared=shared)
+            moves = (moved - halves[levels[-1]][0])[sample.rows]
+            slopes = sample.slopes(own, moves)
         growth = Growth(slopes, 0.0, 0.0, 0.0)
         if len(rows) >= FEW:
-            y = target.transform(targets[sample], torch.float64).numpy()
-            design = _design(near.average(near.average(combined))[sample], positions)
-            regression = Ridge.best(design, y - y.mean(), fold)
-            regions = near.regions(given, draw)[sample.numpy()]
-            growth = _Sample(near, given, sample, positions).growth(
-                slopes, regression, regions, limits
-            )
-        metric, known = Metric.of(positions), KnownNodes.of(data, given)
-        return cls(scaler, feature_range, metric, limits, growth, normal, target, known)
+            y = target.transform(targets[sample.rows], torch.float64).numpy()
+            growth = sample.growth(slopes, y - y.mean(), limits)
+        return cls(
+            scaler,
+            FeatureRange.of(x, rows, scaler.scale),
+            Metric.of(sample.positions),
+            *(limits, growth, normal, target, KnownNodes.of(data, given)),
+        )
 
     def of(self, data: Data) -> tuple[Data, UnitNovelty]:
         """Return a graph with features cut at the range, and the novelty of its units.
@@ -397,10 +238,12 @@ class Novelty:
             {name: torch.empty(shape, dtype=torch.float64) for name, shape in shapes.items()},
         )
         widths = {2 * min(columns, COMBINED) + 1, 2 * COMBINED + 1}
-        finite = all(bool(state[name].isfinite().all()) for name in shapes if name != "columns")
+        numbers = ("mean", "root", "numbers", "slopes")
+        finite = all(bool(state[name].isfinite().all()) for name in numbers)
         shift, low, high, scale = state["columns"]
         right = bool((low <= high).all() and (scale > 0).all() and shift.isfinite().all())
-        if terms not in widths or not finite or not right or not len(state["normal"]):
+        right = right and not bool(state["normal"].isnan().any()) and len(state["normal"]) > 0
+        if terms not in widths or not (finite and right):
             raise ValueError("novelty: expected the numbers of a fit, got others")
         beyond, hops, unusual, without_path, *growth = state["numbers"].tolist()
         target = {n.removeprefix("target."): one for n, one in state.items() if "target." in n}
@@ -485,39 +328,83 @@ def _design(two_hops: Tensor, positions: Floats) -> Floats:
 
 @dataclass(frozen=True)
 class _Sample:
-    """Given units that growth is learnt from.
+    """Given units that limits, slopes and growth are learnt from.
 
     Attributes:
         near: of the graph.
         given: boolean, (nodes,), all given units.
-        rows: positions of these units, rising.
-        positions: (units, terms)
+        rows: positions of the sample's units, rising.
+        combined: (nodes, terms), features or combinations of them.
+        positions: (units, 2 · terms + 1)
+        fold: (units,), the number of the fifth that each is held out with.
     """
 
     near: Surroundings
     given: Tensor
     rows: Tensor
+    combined: Tensor
     positions: Floats
+    fold: npt.NDArray[np.int64]
 
-    def growth(
-        self,
-        slopes: Floats,
-        regression: tuple[Ridge, Floats],
-        regions: npt.NDArray[np.int64],
-        limits: Limits,
-    ) -> Growth:
+    @classmethod
+    def of(cls, data: Data, given: Tensor, scaler: Scaler) -> Self:
+        """Draw a sample of the given units.
+
+        Args:
+            data: the graph.
+            given: boolean, (nodes,).
+            scaler: of the features.
+        """
+        draw, rows, near = numpy_rng(0, "novelty"), given.nonzero().flatten(), Surroundings(data)
+        rows = rows[torch.from_numpy(np.sort(draw.permutation(len(rows))[:MOST]))]
+        combined = _combinations(data.x, scaler)
+        fold = draw.permutation(len(rows)) % FOLDS
+        return cls(near, given, rows, combined, near.positions(combined, rows), fold)
+
+    def limits(self, x: Tensor, scaler: Scaler) -> Limits:
+        """Return what is usual for a fifth of the units, seen from the others.
+
+        Args:
+            x: (nodes, columns), features of the graph.
+            scaler: of the features.
+        """
+        folds = []
+        for number in range(FOLDS if len(self.rows) < MOST else 1):
+            out: Masks = self.fold == number
+            if out.all() or not out.any():  # a single given unit
+                continue
+            rest = self._without(out)
+            others = FeatureRange.of(x, rest.nonzero().flatten(), scaler.scale)
+            unusual = Metric.of(self.positions[~out])(self.positions)
+            far = self.near.distances(others.cut(x)[1], rest, unusual, self.rows)
+            folds.append(far.select(out))
+        return Limits.fit(folds) if folds else Limits(0.0, 1.0, 1.0, without_path=True)
+
+    def slopes(self, own: Any, moves: Floats) -> Floats:
+        """Return the slopes of predictions, (2, columns).
+
+        Args:
+            own: (nodes, columns), SciPy CSR, features beyond an inner range.
+            moves: (units,), by how much predictions move when features are cut at it.
+        """
+        units, columns = len(self.rows), own.shape[1]
+        far = self.near.distances(own, self.given, np.zeros(units), self.rows)
+        return fit_slopes(far, moves, shared=columns > WIDE or units < 20 * columns)
+
+    def growth(self, slopes: Floats, y: Floats, limits: Limits) -> Growth:
         """Return how errors grow on regions, and on the most unusual units, when held out.
 
         Args:
             slopes: (2, columns)
-            regression: on these units, with its errors on random folds.
-            regions: (units,), the number of each unit's region.
+            y: (units,), centred targets.
             limits: of the usual.
         """
-        ridge, usual = regression
+        two_hops = self.near.average(self.near.average(self.combined))[self.rows]
+        ridge, usual = Ridge.best(_design(two_hops, self.positions), y, self.fold)
+        regions = self.near.regions(self.given)[self.rows.numpy()]
         unusual = Metric.of(self.positions)(self.positions)
         extreme = unusual > np.quantile(unusual, 1 - EXTREME)
-        groups: list[Masks] = [*(regions == number for number in range(FOLDS)), extreme]
+        groups: list[Masks] = [*(regions == number for number in range(REGIONS)), extreme]
         parts, farthest = [], 0.0
         for out in groups:
             if 0 < out.sum() < len(out) / 2:
@@ -533,10 +420,15 @@ class _Sample:
 
     def _held_out(self, out: Masks, limits: Limits) -> tuple[Distances, Limits]:
         """Return the distances of some units from the others, and the limits of the others."""
-        rest = self.given.clone()
-        rest[self.rows[torch.from_numpy(out)]] = False
         metric = Metric.of(self.positions[~out])
         usual = float(np.quantile(metric(self.positions[~out]), SHARE))
         own = sp.csr_matrix((len(self.given), 1))
-        far = self.near.distances(own, rest, metric(self.positions), self.rows)
+        unusual = metric(self.positions)
+        far = self.near.distances(own, self._without(out), unusual, self.rows)
         return far.select(out), replace(limits, unusual=usual)
+
+    def _without(self, out: Masks) -> Tensor:
+        """Return all given units but some of the sample, as a mask."""
+        rest = self.given.clone()
+        rest[self.rows[torch.from_numpy(out)]] = False
+        return rest
