@@ -65,7 +65,7 @@ SHAPES ?= small,counties,chameleon,crocodile,large,huge
 bench: $(READY)  ## speed and memory against plain PyG, the roofline, and a scaling curve, drawn
 	$(BIN)/python benchmarks/epoch.py --shapes $(SHAPES)
 	$(BIN)/python benchmarks/scaling.py --out bench-output
-	$(BIN)/python benchmarks/fits.py
+	$(BIN)/python benchmarks/fit_times.py
 	$(BIN)/python benchmarks/methods.py
 
 # Without atheris (it has no wheel for every Python) inputs are changed by chance, not by coverage.

@@ -72,12 +72,12 @@ def communities(rng: Rng) -> Data:
     return made(edges(graph), x)
 
 
-def vocabulary(rng: Rng, words: int = 1500) -> Data:
+def vocabulary(rng: Rng, size: int = 1500) -> Data:
     """Sparse 0/1 features with Zipf's frequencies, 20 words per node on average."""
-    share = 1 / np.arange(1, words + 1)
+    share = 1 / np.arange(1, size + 1)
     chance = np.minimum(20 * share / share.sum(), 0.5)
     data = er(rng)
-    data.x = from_scipy(sp.csr_matrix((rng.random((NODES, words)) < chance).astype(np.float32)))
+    data.x = from_scipy(sp.csr_matrix((rng.random((NODES, size)) < chance).astype(np.float32)))
     return data
 
 

@@ -14,12 +14,12 @@ from qpignn import QpiGNN, load_dataset, make_view, split_nodes
 from qpignn.metrics import summary
 
 
-def judged(dataset: str, batch_size: int | None, seed: int) -> tuple[float, float]:
+def coverage_and_width(dataset: str, batch_size: int | None, seed: int) -> tuple[float, float]:
     view = make_view(split_nodes(load_dataset(dataset), seed=seed))
     method = QpiGNN(seed=seed, batch_size=batch_size).fit(view.fit)
     intervals = method.predict_interval(view.predict, view.test_mask)
-    known = view.fit.y[~view.fit.y.isnan()]
-    figures = summary(intervals, view.y_test, y_given=known)
+    given = view.fit.y[~view.fit.y.isnan()]
+    figures = summary(intervals, view.y_test, y_given=given)
     return float(figures["picp"]), float(figures["mpiw"])
 
 
@@ -35,7 +35,7 @@ def main() -> None:
     for dataset in options.datasets.split(","):
         first: tuple[float, float] | None = None
         for size in (None, options.batch_size):
-            rows = [judged(dataset, size, seed) for seed in range(options.seeds)]
+            rows = [coverage_and_width(dataset, size, seed) for seed in range(options.seeds)]
             picp, mpiw = (statistics.mean(column) for column in zip(*rows, strict=True))
             first = first or (picp, mpiw)
             print(

@@ -42,15 +42,15 @@ Rule = Callable[[Tensor, Tensor], Scaler]
 
 def largest(x: Tensor, given: Tensor) -> Scaler:
     """Divide each column by its largest absolute value."""
-    known = to_scipy(to_csr(select_rows(x, given)))
-    scale = torch.from_numpy(abs(known).max(axis=0).toarray().ravel()).double()
+    labelled = to_scipy(to_csr(select_rows(x, given)))
+    scale = torch.from_numpy(abs(labelled).max(axis=0).toarray().ravel()).double()
     return Scaler(torch.zeros_like(scale), torch.where(scale > 0, scale, 1.0))
 
 
 def standard(x: Tensor, given: Tensor) -> Scaler:
     """Standardise each column, by moments of a dense copy."""
-    known = select_rows(x, given)
-    dense = (known.to_dense() if is_sparse(known) else known).double()
+    labelled = select_rows(x, given)
+    dense = (labelled.to_dense() if is_sparse(labelled) else labelled).double()
     scale = dense.std(dim=0, correction=0)
     return Scaler(dense.mean(dim=0), torch.where(scale > 1e-12, scale, 1.0))
 
@@ -71,7 +71,7 @@ def states() -> Data:
     return Data(x=torch.cat([data.x, ones], dim=1), y=data.y, edge_index=data.edge_index)
 
 
-def words(nodes: int = 7126, columns: int = 2545, topics: int = 20) -> Data:
+def bag_of_words(nodes: int = 7126, columns: int = 2545, topics: int = 20) -> Data:
     """Nodes of one main topic each, words of all, edges mostly within a topic."""
     rng = np.random.default_rng(0)
     law = rng.dirichlet(np.full(columns, 0.02), topics)
@@ -93,7 +93,7 @@ SETS: dict[str, Callable[[], Data]] = {
     "chameleon": lambda: with_target("chameleon"),
     "squirrel": lambda: with_target("squirrel"),
     "states": states,
-    "words": words,
+    "words": bag_of_words,
 }
 
 
@@ -102,10 +102,12 @@ def score(view: View, seed: int, rule: Rule) -> float:
     with warnings.catch_warnings(), patch("qpignn.methods.scaled_data.fit_feature_scaler", rule):
         warnings.simplefilter("ignore", QpignnWarning)
         model = QpiGNN(LEVEL, seed=seed).fit(view.fit)
-    found = model.predict_interval(view.predict, view.test_mask)
-    known = view.fit.y[~view.fit.y.isnan()]
-    total = metrics.winkler_score(view.y_test, found.lower, found.upper, confidence_level=LEVEL)
-    return total / float(known.max() - known.min())
+    intervals = model.predict_interval(view.predict, view.test_mask)
+    targets = view.fit.y[~view.fit.y.isnan()]
+    total = metrics.winkler_score(
+        view.y_test, intervals.lower, intervals.upper, confidence_level=LEVEL
+    )
+    return total / float(targets.max() - targets.min())
 
 
 def main() -> None:
@@ -118,13 +120,13 @@ def main() -> None:
     for name in options.sets.split(","):
         data = SETS[name]()
         views = [make_view(split_nodes(data, test=0.2, seed=i)) for i in range(options.seeds)]
-        found = {
+        by_rule = {
             kind: np.array([score(view, seed, rule) for seed, view in enumerate(views)])
             for kind, rule in RULES.items()
         }
-        first = found["largest"]
+        first = by_rule["largest"]
         shown = [
-            f"{scores.mean():.4f} ({(scores / first).mean():.3f})" for scores in found.values()
+            f"{scores.mean():.4f} ({(scores / first).mean():.3f})" for scores in by_rule.values()
         ]
         print(f"| {name} | {' | '.join(shown)} |", flush=True)
 

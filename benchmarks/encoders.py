@@ -1,6 +1,6 @@
 """Encoders: a training step against PyG, and how good their intervals are.
 
-    python benchmarks/encoders.py step [--turns 40]
+    python benchmarks/encoders.py step [--rounds 40]
     python benchmarks/encoders.py study [--datasets er,education,chameleon,anaheim] [--seeds 5]
 
 ``step`` compares one training step of sage, gcn and gin with PyG's layers (``SAGEConv``,
@@ -32,7 +32,7 @@ AIM = 3  # times faster than PyG
 FIGURES = ("picp", "mpiw", "winkler", "fit_seconds")
 
 
-def step_table(turns: int) -> None:
+def step_table(rounds: int) -> None:
     """Print the milliseconds of a step of PyG and of ours, and their ratio."""
     torch.set_num_threads(1)
     shape = SHAPES["small"]
@@ -40,7 +40,7 @@ def step_table(turns: int) -> None:
     for name in LAYERS:
         runs[f"{name}, PyG"] = plain_epoch(shape, csr=False, encoder=name).run
         runs[f"{name}, ours"] = our_epoch(shape, encoder=name).run
-    took = {name: statistics.median(s) for name, s in interleaved(runs, turns).items()}
+    took = {name: statistics.median(s) for name, s in interleaved(runs, rounds).items()}
     print(f"one training step, {shape.nodes:,} nodes, {shape.edges:,} edges, one thread")
     print("| encoder | PyG, ms | ours, ms | faster | aim |\n|---|---:|---:|---:|---:|")
     for name in LAYERS:
@@ -79,7 +79,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     kinds = parser.add_subparsers(dest="kind", required=True)
     step = kinds.add_parser("step", help="time of a training step against PyG")
-    step.add_argument("--turns", type=int, default=40)
+    step.add_argument("--rounds", type=int, default=40)
     study = kinds.add_parser("study", help="quality of intervals")
     study.add_argument("--datasets", default="er,education,chameleon,anaheim")
     study.add_argument("--method", default="qpignn")
@@ -88,7 +88,7 @@ def main() -> None:
     study.add_argument("--store", type=Path, default=Path("encoders.sqlite"))
     options = parser.parse_args()
     if options.kind == "step":
-        step_table(options.turns)
+        step_table(options.rounds)
     else:
         names = options.datasets.split(",")
         study_table(names, options.method, options.seeds, options.store, options.jobs)

@@ -1,6 +1,6 @@
 """One training epoch against PyG, side by side: shape × variant, time and peak memory as ratios.
 
-    python benchmarks/epoch.py [--shapes small,counties,chameleon,crocodile,large,huge] [--turns 5]
+    python benchmarks/epoch.py [--shapes small,counties,chameleon,crocodile,large,huge] [--rounds 5]
 
 ``shapes.py`` says which graphs, ``steps.py`` which variants. On each shape the variants run
 interleaved in one process on one thread, and medians are compared with those of the first variant;
@@ -37,18 +37,18 @@ Found = dict[str, Any]
 """What ``measure.py`` says."""
 
 
-def measured(name: str, turns: int | None, settings: dict[str, str]) -> Found | None:
+def measured(name: str, rounds: int | None, settings: dict[str, str]) -> Found | None:
     """Measure a shape in a process of its own; None if that did not live to tell."""
     command = [sys.executable, str(Path(__file__).with_name("measure.py")), name]
-    command += ["--turns", str(turns)] if turns else []
+    command += ["--rounds", str(rounds)] if rounds else []
     environment = {**os.environ, **settings}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     if done.returncode:
         last = (done.stderr.splitlines() or ["no word"])[-1]
         print(f"{name}: not measured, exit code {done.returncode}: {last}", flush=True)
         return None
-    found: Found = json.loads(done.stdout)
-    return found
+    figures: Found = json.loads(done.stdout)
+    return figures
 
 
 def table_head() -> str:
@@ -73,8 +73,8 @@ def table_rows(name: str, shape: Shape, as_it_is: Found, tuned: Found) -> Iterat
         )
 
 
-def _columns(found: Found, shape: Shape, variant: str) -> list[str]:
-    took, memory = found["seconds"], found["megabytes"]
+def _columns(figures: Found, shape: Shape, variant: str) -> list[str]:
+    took, memory = figures["seconds"], figures["megabytes"]
     least = shape.variants[0]
     return [
         f"{_milliseconds(took[variant]):>9}",
@@ -102,7 +102,7 @@ def notes(name: str, shape: Shape, as_it_is: Found, tuned: Found) -> Iterator[st
             yield f"{name}, {variant}: {faster:.1f}× is below the aim of {shape.aims[variant]:g}×"
         if variant == MINIBATCH:
             given = as_it_is["given"][variant]
-            rates = [given / found["seconds"][variant] for found in (as_it_is, tuned)]
+            rates = [given / figures["seconds"][variant] for figures in (as_it_is, tuned)]
             aim = f" (aim: {shape.seeds_aim:,.0f})" if shape.seeds_aim else ""
             yield (
                 f"{name}, {variant}: {rates[0]:,.0f} seed nodes a second{aim}, "
@@ -123,8 +123,8 @@ def roofline_rows(name: str, as_it_is: Found, tuned: Found) -> Iterator[str]:
     for variant, rates in as_it_is["rates"].items():
         shown = [f"{rates[kind] / 1e9:8.1f}" if kind in rates else f"{'–':>8}" for kind in KINDS]
         shares = [
-            f"{found['least'][variant] / found['seconds'][variant]:6.0%}"
-            for found in (as_it_is, tuned)
+            f"{figures['least'][variant] / figures['seconds'][variant]:6.0%}"
+            for figures in (as_it_is, tuned)
         ]
         least = f"{_milliseconds(as_it_is['least'][variant]):>9}"
         yield " ".join([f"{name:10} {variant:15}", *shown, least, *shares])
@@ -133,25 +133,25 @@ def roofline_rows(name: str, as_it_is: Found, tuned: Found) -> Iterator[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--shapes", default=",".join(SHAPES), help="by commas; default: all")
-    parser.add_argument("--turns", type=int, help="fewer are quicker; default: by shape")
+    parser.add_argument("--rounds", type=int, help="fewer are quicker; default: by shape")
     options = parser.parse_args()
     names = options.shapes.split(",")
     if unknown := [name for name in names if name not in SHAPES]:
         parser.error(f"--shapes: expected some of {', '.join(SHAPES)}, got {', '.join(unknown)}")
     print("one training epoch, one thread, medians of interleaved runs")
     print(table_head(), flush=True)
-    found: dict[str, tuple[Found, Found]] = {}
+    results: dict[str, tuple[Found, Found]] = {}
     for name in names:
-        as_it_is, tuned = (measured(name, options.turns, settings) for settings in ({}, TUNED))
+        as_it_is, tuned = (measured(name, options.rounds, settings) for settings in ({}, TUNED))
         if as_it_is and tuned:
-            found[name] = as_it_is, tuned
-            print(*table_rows(name, SHAPES[name], *found[name]), sep="\n", flush=True)
-    for name, both in found.items():
+            results[name] = as_it_is, tuned
+            print(*table_rows(name, SHAPES[name], *results[name]), sep="\n", flush=True)
+    for name, both in results.items():
         for line in notes(name, SHAPES[name], *both):
             print(line)
     print()
     print(roofline_head())
-    for name, both in found.items():
+    for name, both in results.items():
         print(*roofline_rows(name, *both), sep="\n")
 
 

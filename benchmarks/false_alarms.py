@@ -57,10 +57,10 @@ def table(*rows: Iterable[object]) -> None:
 def judge(draw: Callable[[np.random.Generator], Shift | None], runs: int) -> tuple[str, str, str]:
     """Return how often there is a warning, how often p < 0.02, and the median AUC."""
     shifts = [draw(np.random.default_rng([run, 16])) for run in range(runs)]
-    found = [shift for shift in shifts if shift is not None]
-    warned, rare = sum(one.notable for one in found), sum(one.significant for one in found)
-    auc = np.median([one.auc for one in found])
-    return share(warned, len(found)), share(rare, len(found)), f"{auc:.2f}"
+    present = [shift for shift in shifts if shift is not None]
+    warned, rare = sum(one.notable for one in present), sum(one.significant for one in present)
+    auc = np.median([one.auc for one in present])
+    return share(warned, len(present)), share(rare, len(present)), f"{auc:.2f}"
 
 
 def shifts(kinds: dict[str, Callable[[np.random.Generator], Data]], runs: int) -> None:
@@ -76,8 +76,8 @@ def strength(runs: int) -> None:
         counts = []
         for by in STRENGTHS:
             draw = moved(partial(er, nodes=nodes, columns=columns), by)
-            found = [label_shift(draw(np.random.default_rng([run, 19]))) for run in range(runs)]
-            counts.append(sum(one is not None and one.notable for one in found))
+            shifts = [label_shift(draw(np.random.default_rng([run, 19]))) for run in range(runs)]
+            counts.append(sum(one is not None and one.notable for one in shifts))
         cells = (f"{count} of {runs}" for count in counts)
         table((f"{nodes:,} nodes, {columns:,} columns", *cells))
 
@@ -128,9 +128,9 @@ def intervals(runs: int) -> None:
         for run in range(runs):
             rng = np.random.default_rng([run, 17])
             data = make(rng)
-            found = calibrated(data, rng, 0.9 if "together" in name else 0.0)
+            predicted = calibrated(data, rng, 0.9 if "together" in name else 0.0)
             data = split_nodes(data, test=0.5, seed=run)
-            diagnosis = diagnose(data, found[-1], found[:-1])
+            diagnosis = diagnose(data, predicted[-1], predicted[:-1])
             kinds = {one.kind for one in diagnosis.warnings}
             seen["coverage"] += "coverage" in kinds
             seen["group"] += bool(kinds - {"coverage"})
@@ -160,8 +160,8 @@ def widths(runs: int) -> None:
                 middle, half = 10 * rng.normal(size=nodes), np.exp(0.5 * rng.normal(size=nodes))
                 error = np.abs(rng.normal(size=nodes)) * (half if make is None else 1.0)
                 half = half if make is None else make(rng, nodes)
-                found = Intervals(middle, middle - half, middle + half, 0.9)
-                rank = rank_correlation(distinct_widths(found), error)
+                intervals = Intervals(middle, middle - half, middle + half, 0.9)
+                rank = rank_correlation(distinct_widths(intervals), error)
                 (finding,) = width_findings(rank)
                 seen[finding.severity] += finding.severity == "good"
                 for phrase in ("say little", "too few", "equally"):

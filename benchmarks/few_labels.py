@@ -131,10 +131,10 @@ def draw(world: str, labels: int, seed: int) -> list[tuple[float, float]]:
     given = np.isin(np.arange(nodes), rng.permutation(nodes)[:labels])
     measured = []
     for model in two_fits(data, torch.from_numpy(given), seed):
-        found = model.predict_interval(data, ~given)
+        intervals = model.predict_interval(data, ~given)
         y = data.y.numpy()[~given]
-        hits = (found.lower <= y) & (y <= found.upper)
-        measured.append((float(hits.mean()), float(found.width.mean())))
+        hits = (intervals.lower <= y) & (y <= intervals.upper)
+        measured.append((float(hits.mean()), float(intervals.width.mean())))
     return measured
 
 

@@ -61,16 +61,16 @@ OWN = {"views": views, "lognormal": lognormal}
 def measured(view: View, seed: int, settings: dict[str, Any]) -> tuple[list[float], str]:
     """Fit once; return what the columns show, and the transform that was used."""
     model = QpiGNN(LEVEL, seed=seed, **settings).fit(view.fit)
-    found = model.predict_interval(view.predict, view.test_mask)
-    bounds = (view.y_test, found.lower, found.upper)
-    known = view.fit.y[~view.fit.y.isnan()]
-    span = float(known.max() - known.min())
+    intervals = model.predict_interval(view.predict, view.test_mask)
+    bounds = (view.y_test, intervals.lower, intervals.upper)
+    targets = view.fit.y[~view.fit.y.isnan()]
+    span = float(targets.max() - targets.min())
     figures = [
         metrics.picp(*bounds),
-        1000 * float(np.median(found.width)) / span,
+        1000 * float(np.median(intervals.width)) / span,
         metrics.mpiw(*bounds) / span,
         metrics.winkler_score(*bounds, confidence_level=LEVEL) / span,
-        float((found.lower < 0).mean()),
+        float((intervals.lower < 0).mean()),
     ]
     return figures, model.y_scaler_.name
 

@@ -33,15 +33,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
     runs = parser.parse_args().runs
-    found: dict[str, list[float]] = {name: [] for name in CODES}
+    results: dict[str, list[float]] = {name: [] for name in CODES}
     for code in CODES.values():
         seconds(code)  # compiled files and the disk's cache are warm
     for _ in range(runs):
         for name, code in CODES.items():
-            found[name].append(seconds(code))
-    base = statistics.median(found["import torch"])
+            results[name].append(seconds(code))
+    base = statistics.median(results["import torch"])
     print(f"medians over {runs} runs; seconds, and times `import torch`")
-    for name, times in found.items():
+    for name, times in results.items():
         middle = statistics.median(times)
         print(f"{name:42} {middle:6.2f} s   {middle / base:5.2f}")
 

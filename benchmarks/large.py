@@ -1,4 +1,4 @@
-"""Fits on large random graphs: seconds an epoch, and peak memory.
+"""Fits on large random graphs: seconds per epoch, and peak memory.
 
     python benchmarks/large.py [--edges 200000,2000000,20000000] [--fits "one net,default"]
     python benchmarks/large.py --edges 200000000 --features 16 --fits "one net of 32" --epochs 2
@@ -6,7 +6,7 @@
 A graph has a twentieth as many nodes as edges (stored both ways), and half of its nodes carry
 targets. Every fit runs in a process of its own on one thread; memory is that of the whole process,
 graph and libraries included. Columns: the median epoch but the first; how many steps it has (one is
-on all nodes at once); nanoseconds an edge; what a fit takes beside those epochs (scaling the
+on all nodes at once); nanoseconds per edge; what a fit takes beside those epochs (scaling the
 features, sorting the edges, the first hop); and predicting every node.
 """
 
@@ -111,8 +111,8 @@ def measured(fit: str, edges: int, features: int, epochs: int) -> dict[str, floa
     command = [sys.executable, __file__, "--one", fit, "--edges", str(edges)]
     command += ["--features", str(features), "--epochs", str(epochs)]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
 
 
 def table_head() -> str:
@@ -122,11 +122,11 @@ def table_head() -> str:
     )
 
 
-def table_row(fit: str, edges: int, found: dict[str, float]) -> str:
+def table_row(fit: str, edges: int, figures: dict[str, float]) -> str:
     return (
-        f"{fit:13} {edges:12,} {found['epoch']:9.4f} {found['steps']:5,} "
-        f"{1e9 * found['epoch'] / edges:8.1f} {found['once']:7.2f} {found['predict']:9.2f} "
-        f"{found['gibibytes']:5.2f}"
+        f"{fit:13} {edges:12,} {figures['epoch']:9.4f} {figures['steps']:5,} "
+        f"{1e9 * figures['epoch'] / edges:8.1f} {figures['once']:7.2f} {figures['predict']:9.2f} "
+        f"{figures['gibibytes']:5.2f}"
     )
 
 
@@ -147,8 +147,8 @@ def main() -> None:
     print(table_head())
     for fit in options.fits.split(","):
         for edges in sizes:
-            found = measured(fit, edges, options.features, options.epochs)
-            print(table_row(fit, edges, found), flush=True)
+            figures = measured(fit, edges, options.features, options.epochs)
+            print(table_row(fit, edges, figures), flush=True)
 
 
 if __name__ == "__main__":

@@ -49,12 +49,12 @@ def main() -> None:
     dense = Data(**{**sparse.to_dict(), "x": sparse.x.to_dense()})
     taken: dict[str, list[float]] = {"dense": [], "CSR": []}
     for _ in range(options.runs):
-        found = {}
+        results = {}
         for name, data in (("dense", dense), ("CSR", sparse)):
-            seconds, found[name] = timed(data)
+            seconds, results[name] = timed(data)
             taken[name].append(seconds)
         for end in ("lower", "upper"):
-            if not np.array_equal(getattr(found["dense"], end), getattr(found["CSR"], end)):
+            if not np.array_equal(getattr(results["dense"], end), getattr(results["CSR"], end)):
                 raise SystemExit(f"expected equal bounds in both layouts; {end} differs")
     middle = {name: statistics.median(times) for name, times in taken.items()}
     for name, times in taken.items():

@@ -1,6 +1,6 @@
 """One shape: seconds per epoch of every variant, the rates of kernels, and peak memory, as JSON.
 
-    python benchmarks/measure.py SHAPE [--turns 5]
+    python benchmarks/measure.py SHAPE [--rounds 5]
 
 ``epoch.py`` asks for this twice, because how the allocator works is settled when a process begins.
 Times are medians of interleaved runs in this process; a variant's memory is the peak of a process
@@ -25,20 +25,20 @@ from steps import make_epoch
 from timing import interleaved
 
 
-def times(shape: Shape, turns: int) -> dict[str, Any]:
+def times(shape: Shape, rounds: int) -> dict[str, Any]:
     """Return seconds per epoch and net, and for ours the nodes trained on and the roofline."""
     epochs = {variant: make_epoch(variant, shape) for variant in shape.variants}
     ours = {variant: epoch for variant, epoch in epochs.items() if epoch.seen is not None}
     pure = {variant: kernels(epoch, shape) for variant, epoch in ours.items()}
     runs = {variant: epoch.run for variant, epoch in epochs.items()}
-    for variant, found in pure.items():
-        runs |= {f"{variant}: {kind}": run for kind, (run, _) in found.items()}
-    took = interleaved(runs, turns)
+    for variant, kernel in pure.items():
+        runs |= {f"{variant}: {kind}": run for kind, (run, _) in kernel.items()}
+    took = interleaved(runs, rounds)
     rates = {
         variant: {
-            kind: amount / min(took[f"{variant}: {kind}"]) for kind, (_, amount) in found.items()
+            kind: amount / min(took[f"{variant}: {kind}"]) for kind, (_, amount) in kernel.items()
         }
-        for variant, found in pure.items()
+        for variant, kernel in pure.items()
     }
     least = {
         variant: least_seconds(work(epoch, shape), rates[variant]) / epoch.nets
@@ -64,7 +64,7 @@ def peak(variant: str, shape: Shape) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("shape", choices=SHAPES)
-    parser.add_argument("--turns", type=int)
+    parser.add_argument("--rounds", type=int)
     options = parser.parse_args()
     torch.set_num_threads(1)
     warnings.filterwarnings("ignore", message="Sparse")
@@ -72,7 +72,7 @@ def main() -> None:
     for variant in shape.variants:
         make_epoch(variant, TINY).run()  # loads for all children what is loaded late
     megabytes = {variant: in_a_child(peak, variant, shape) for variant in shape.variants}
-    print(json.dumps({"megabytes": megabytes, **times(shape, options.turns or shape.turns)}))
+    print(json.dumps({"megabytes": megabytes, **times(shape, options.rounds or shape.rounds)}))
 
 
 if __name__ == "__main__":

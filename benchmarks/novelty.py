@@ -157,15 +157,15 @@ def _roads(data: Data) -> Data:
     )
 
 
-def cost(nodes: int, turns: int) -> None:
+def cost(nodes: int, repeats: int) -> None:
     """Print times of fits and predictions with novelty, over those without."""
     for name in ("er", "education"):
         data = split_nodes(load_dataset(name), test=0.2, seed=0)
         took = {choice: [] for choice in ("widen", "off")}
-        for turn in range(turns):
+        for repeat in range(repeats):
             for choice, times in took.items():
                 start = time.process_time()
-                make_method("qpignn", seed=turn, novelty=choice).fit(data)
+                make_method("qpignn", seed=repeat, novelty=choice).fit(data)
                 times.append(time.process_time() - start)
         on, off = (statistics.median(times) for times in took.values())
         print(f"fit on {name}: {on:.2f} s against {off:.2f} s, × {on / off:.3f}")

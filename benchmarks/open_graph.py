@@ -28,9 +28,9 @@ def seconds(folder: Path) -> float:
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    words.add_argument("--gigabytes", type=float, default=1)
-    nodes = int(words.parse_args().gigabytes * 1e9) // (4 * COLUMNS)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--gigabytes", type=float, default=1)
+    nodes = int(parser.parse_args().gigabytes * 1e9) // (4 * COLUMNS)
     with tempfile.TemporaryDirectory() as base:
         os.environ["QPIGNN_CACHE_DIR"] = str(Path(base, "cache"))
         folder = Path(base, "graph")

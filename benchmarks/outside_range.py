@@ -118,7 +118,7 @@ def measure(truth: str, seed: int, *, normal: bool) -> dict[tuple[str, str, int]
     centre, scale = x[labelled, 0].mean(), x[labelled, 0].std()
     makers = {name: of_method(name, data, labelled, seed) for name in METHODS}
     makers["Gaussian process"] = of_gaussian_process(data, labelled)
-    found = {}
+    figures = {}
     for name, bounds in makers.items():
         _, low, high = bounds(data)
         usual = (high - low)[labelled].mean()
@@ -137,8 +137,8 @@ def measure(truth: str, seed: int, *, normal: bool) -> dict[tuple[str, str, int]
             hits, width, errors = (np.concatenate(one) for one in columns.values())
             narrowest = 2 * float(np.quantile(errors, hits.mean())) if hits.any() else np.nan
             ratio = width.mean() / narrowest if narrowest else np.nan
-            found[truth, name, distance] = [hits.mean(), width.mean() / usual, ratio]
-    return found
+            figures[truth, name, distance] = [hits.mean(), width.mean() / usual, ratio]
+    return figures
 
 
 def draw(means: dict[tuple[str, str, int], Any], path: Path) -> None:

@@ -2,6 +2,7 @@
 
     python benchmarks/record.py write [--jobs 2]   # fit, and write benchmarks/record.json
     python benchmarks/record.py check [--jobs 2]   # fit again, and compare with that file
+    python benchmarks/record.py check --results results.sqlite   # use finished fits of this code
 
 ``check`` prints, for every part of the grid and every method, how many rows are bit-equal, and for
 the others by how many standard errors of the paired difference over seeds coverage, width and
@@ -59,9 +60,9 @@ Row = dict[str, Any]
 
 def rows(part: str, jobs: int, results: Path) -> list[Row]:
     """Fit one part of the grid."""
-    words = [sys.executable, "-m", "qpignn", "compare", *PARTS[part], "--json"]
-    words += ["--jobs", str(jobs), "--results", str(results)]
-    done = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True)
+    arguments = [sys.executable, "-m", "qpignn", "compare", *PARTS[part], "--json"]
+    arguments += ["--jobs", str(jobs), "--results", str(results)]
+    done = subprocess.run(arguments, check=True, stdout=subprocess.PIPE, text=True)
     kept = ("dataset", "method", "seed", "confidence_level", *METRICS)
     return [{name: row[name] for name in kept} for row in json.loads(done.stdout)]
 
@@ -73,19 +74,19 @@ def key(row: Row) -> tuple[Any, ...]:
 
 def compare(part: str, before: list[Row], now: list[Row]) -> bool:
     """Print how rows differ; return whether they agree."""
-    found, agrees = {key(row): row for row in now}, True
+    current, agrees = {key(row): row for row in now}, True
     groups: dict[tuple[Any, ...], list[tuple[Row, Row | None]]] = defaultdict(list)
     for row in before:
-        groups[key(row)[:3]].append((row, found.get(key(row))))
+        groups[key(row)[:3]].append((row, current.get(key(row))))
     for (method, dataset, level), pairs in groups.items():
         missing = sum(new is None for _, new in pairs)
         there = [(old, new) for old, new in pairs if new is not None]
         equal = sum(all(old[m] == new[m] for m in METRICS) for old, new in there)
         if equal == len(pairs):
             continue
-        words = [f"{equal} of {len(pairs)} rows bit-equal"]
+        notes = [f"{equal} of {len(pairs)} rows bit-equal"]
         if missing:
-            words.append(f"{missing} missing")
+            notes.append(f"{missing} missing")
             agrees = False
         for metric in METRICS:
             values = [(old[metric], new[metric]) for old, new in there]
@@ -95,9 +96,9 @@ def compare(part: str, before: list[Row], now: list[Row]) -> bool:
             error = moved.std(ddof=1) / math.sqrt(len(moved)) if len(moved) > 1 else math.nan
             z = moved.mean() / error if error > 0 else 0.0
             base = np.mean([old for old, _ in values])
-            words.append(f"{metric} {base:.4f} {moved.mean():+.4f} (z {z:+.1f})")
+            notes.append(f"{metric} {base:.4f} {moved.mean():+.4f} (z {z:+.1f})")
             agrees = agrees and not (len(moved) >= 5 and abs(z) > 2.5)
-        print(f"{part}: {method} on {dataset} at {level}: " + ", ".join(words))
+        print(f"{part}: {method} on {dataset} at {level}: " + ", ".join(notes))
     return agrees
 
 
@@ -107,12 +108,13 @@ def main() -> None:
     parser.add_argument("action", choices=("write", "check"))
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--parts", nargs="+", choices=list(PARTS), default=list(PARTS))
+    parser.add_argument("--results", type=Path, help="store of finished fits; default a new one")
     asked = parser.parse_args()
     record: dict[str, list[Row]] = json.loads(RECORD.read_text()) if RECORD.exists() else {}
     agrees = True
     with tempfile.TemporaryDirectory() as folder:
         for part in asked.parts:
-            now = rows(part, asked.jobs, Path(folder) / "results.sqlite")
+            now = rows(part, asked.jobs, asked.results or Path(folder) / "results.sqlite")
             if asked.action == "check":
                 agrees = compare(part, record[part], now) and agrees
                 print(f"{part}: {len(now)} rows compared", flush=True)
@@ -121,8 +123,8 @@ def main() -> None:
                 print(f"{part}: {len(now)} rows", flush=True)
     if asked.action == "write":
         lines = (
-            f"{json.dumps(part)}: [\n" + ",\n".join(json.dumps(row) for row in found) + "\n]"
-            for part, found in record.items()
+            f"{json.dumps(part)}: [\n" + ",\n".join(json.dumps(row) for row in rows_of_part) + "\n]"
+            for part, rows_of_part in record.items()
         )
         RECORD.write_text("{\n" + ",\n".join(lines) + "\n}\n")
     raise SystemExit(not agrees)

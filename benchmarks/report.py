@@ -77,15 +77,17 @@ def main() -> None:
         print(json.dumps(measure(options.step, options.folder)))
         return
     with tempfile.TemporaryDirectory() as folder:
-        words = [sys.executable, __file__, "--nodes", str(options.nodes), "--folder", folder]
-        subprocess.run([*words, "--step", "prepare"], check=True)
+        command = [sys.executable, __file__, "--nodes", str(options.nodes), "--folder", folder]
+        subprocess.run([*command, "--step", "prepare"], check=True)
         print("| step | seconds | peak memory |\n|---|---|---|")
-        found: dict[str, list[dict[str, float]]] = {step: [] for step in STEPS}
+        results: dict[str, list[dict[str, float]]] = {step: [] for step in STEPS}
         for _ in range(options.repeats):
-            for step, runs in found.items():
-                done = subprocess.run([*words, "--step", step], check=True, stdout=subprocess.PIPE)
+            for step, runs in results.items():
+                done = subprocess.run(
+                    [*command, "--step", step], check=True, stdout=subprocess.PIPE
+                )
                 runs.append(json.loads(done.stdout.splitlines()[-1]))
-        for step, runs in found.items():
+        for step, runs in results.items():
             seconds, memory = (np.median([r[k] for r in runs]) for k in ("seconds", "megabytes"))
             print(f"| {step} | {seconds:.1f} | {memory:,.0f} MB |")
 

@@ -93,22 +93,22 @@ def kernels(epoch: Epoch, shape: Shape) -> dict[str, Kernel]:
         rows = (len(seen.y) + _sampled(seen)) // -(-len(seen.y) // seen.batch.size)
     draw = torch.Generator().manual_seed(0)
     vectors, out = torch.randn(rows, wide, generator=draw), torch.empty(rows, wide)
-    found = {
+    runs = {
         "product": _product(vectors, out, torch.randn(WIDTH, WIDTH, generator=draw)),
         "stream": (lambda: out.copy_(vectors), 2.0 * FLOAT * vectors.numel()),
     }
     if isinstance(graph.features, SparseMatrix):
         table = torch.randn(shape.features, wide, generator=draw)
-        found["lookup"] = _both_ways(graph.features, table, vectors)
+        runs["lookup"] = _both_ways(graph.features, table, vectors)
     if seen.batch:
         assert isinstance(graph.features, Tensor)
         some = torch.randint(0, graph.nodes, (rows,), generator=draw)
-        found["gather"] = _selection(graph.features, some)
+        runs["gather"] = _selection(graph.features, some)
     else:
         mean = graph.matrix_for(0)
         sums = SparseMatrix(mean.starts, mean.columns, None, mean.shape)
-        found["gather"] = _both_ways(sums, vectors, vectors[: graph.rows])
-    return found
+        runs["gather"] = _both_ways(sums, vectors, vectors[: graph.rows])
+    return runs
 
 
 def least_seconds(work: Mapping[str, float], rates: Mapping[str, float]) -> float:

@@ -32,7 +32,7 @@ Found = dict[str, dict[int, dict[str, float]]]
 """What each fit took, by edges."""
 
 
-def draw(found: Found) -> Figure:
+def draw(results: Found) -> Figure:
     """Draw time and memory against edges, side by side."""
     figure = Figure(figsize=(9, 4), layout="constrained")
     FigureCanvasAgg(figure)
@@ -40,10 +40,10 @@ def draw(found: Found) -> Figure:
     for axes, column, label in zip(
         panels,
         ("epoch", "gibibytes"),
-        ("seconds an epoch", "peak memory of the process, GiB"),
+        ("seconds per epoch", "peak memory of the process, GiB"),
         strict=True,
     ):
-        for fit, by_edges in found.items():
+        for fit, by_edges in results.items():
             name, color, marker = FITS[fit]
             values = [took[column] for took in by_edges.values()]
             axes.loglog([*by_edges], values, color=color, marker=marker, label=name)
@@ -54,14 +54,14 @@ def draw(found: Found) -> Figure:
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_minor_formatter(NullFormatter())
         axes.spines[["top", "right"]].set_visible(False)
-    _draw_proportional(panels[0], found)
+    _draw_proportional(panels[0], results)
     panels[0].legend(loc="upper left", frameon=False)
     return figure
 
 
-def _draw_proportional(axes: Any, found: Found) -> None:
+def _draw_proportional(axes: Any, results: Found) -> None:
     """Draw what the largest graph's cost per edge would mean for all sizes."""
-    by_edges = next(iter(found.values()))
+    by_edges = next(iter(results.values()))
     largest = max(by_edges)
     each = by_edges[largest]["epoch"] / largest
     line = {"color": "0.6", "linestyle": ":", "zorder": 0}
@@ -69,9 +69,9 @@ def _draw_proportional(axes: Any, found: Found) -> None:
     axes.loglog(sizes, [each * size for size in sizes], label="in proportion", **line)
 
 
-def verdicts(found: Found) -> Iterator[str]:
+def verdicts(results: Found) -> Iterator[str]:
     """Say how the huge graph compares with what it may take."""
-    for fit, by_edges in found.items():
+    for fit, by_edges in results.items():
         if not {LARGE, HUGE} <= by_edges.keys():
             continue
         dearer = by_edges[HUGE]["epoch"] / by_edges[LARGE]["epoch"] * LARGE / HUGE
@@ -88,16 +88,16 @@ def main() -> None:
     parser.add_argument("--epochs", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("bench-output"))
     options = parser.parse_args()
-    found: Found = {fit: {} for fit in FITS}
+    results: Found = {fit: {} for fit in FITS}
     print(table_head())
     for edges in sorted(int(word) for word in options.edges.split(",")):
-        for fit, by_edges in found.items():
+        for fit, by_edges in results.items():
             by_edges[edges] = measured(fit, edges, features=32, epochs=options.epochs)
             print(table_row(fit, edges, by_edges[edges]), flush=True)
-    for line in verdicts(found):
+    for line in verdicts(results):
         print(line)
     options.out.mkdir(parents=True, exist_ok=True)
-    figure = draw(found)
+    figure = draw(results)
     for end in ("png", "svg"):
         path = options.out / f"scaling.{end}"
         figure.savefig(path, dpi=150)

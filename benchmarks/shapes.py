@@ -22,7 +22,7 @@ class Shape:
         ones: stored in a row of sparse features; None for dense ones.
         variants: the first is what the others are compared with.
         aims: how many times faster than that a variant is to be.
-        turns: of the interleaved measurement.
+        rounds: of the interleaved measurement.
         peak_epochs: after which memory has its peak.
         seeds_aim: nodes a second that minibatches are to train on.
     """
@@ -33,7 +33,7 @@ class Shape:
     ones: int | None = None
     variants: tuple[str, ...] = (PYG, CSR, OURS)
     aims: dict[str, float] = field(default_factory=dict)
-    turns: int = 7
+    rounds: int = 7
     peak_epochs: int = 3
     seeds_aim: float | None = None
 
@@ -46,15 +46,15 @@ class Shape:
 TINY = Shape(50, 100, 3)
 SHAPES = {
     "small": Shape(
-        1_000, 6_000, 5, variants=(PYG, CSR, OURS, TEN), aims={OURS: 4, TEN: 6}, turns=40
+        1_000, 6_000, 5, variants=(PYG, CSR, OURS, TEN), aims={OURS: 4, TEN: 6}, rounds=40
     ),
-    "counties": Shape(3_234, 25_000, 6, variants=(PYG, CSR, OURS, TEN), aims={OURS: 5}, turns=30),
+    "counties": Shape(3_234, 25_000, 6, variants=(PYG, CSR, OURS, TEN), aims={OURS: 5}, rounds=30),
     "chameleon": Shape(2_277, 72_000, 3_132, ones=21, aims={OURS: 150}),
     "crocodile": Shape(
-        11_631, 360_000, 13_183, ones=60, variants=(CSR, OURS), aims={OURS: 75}, turns=5
+        11_631, 360_000, 13_183, ones=60, variants=(CSR, OURS), aims={OURS: 75}, rounds=5
     ),
     "large": Shape(
-        100_000, 2_000_000, 32, variants=(PYG, CSR, OURS, MINIBATCH), aims={OURS: 12}, turns=5
+        100_000, 2_000_000, 32, variants=(PYG, CSR, OURS, MINIBATCH), aims={OURS: 12}, rounds=5
     ),
     "huge": Shape(
         1_000_000,
@@ -62,7 +62,7 @@ SHAPES = {
         32,
         variants=(PYG, CSR, OURS, MINIBATCH),
         aims={OURS: 10},
-        turns=3,
+        rounds=3,
         peak_epochs=1,
         seeds_aim=100_000,
     ),

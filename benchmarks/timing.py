@@ -11,7 +11,7 @@ WARM = 4  # runs, before anything counts
 SLOW = 2.0  # seconds: what takes longer is not warmed up; its first run counts
 
 
-def interleaved(runs: Mapping[str, Run], turns: int) -> dict[str, list[float]]:
+def interleaved(runs: Mapping[str, Run], rounds: int) -> dict[str, list[float]]:
     """Return the seconds that one run of each took, turn by turn.
 
     They take turns, so that whatever else the machine does meets all of them. In its turn a thing
@@ -26,9 +26,9 @@ def interleaved(runs: Mapping[str, Run], turns: int) -> dict[str, list[float]]:
         if took <= SLOW:
             took = min(_seconds(run) for _ in range(WARM - 1))
         times[name] = max(1, round(TURN / took))
-    for _ in range(turns):
+    for _ in range(rounds):
         for name, run in runs.items():
-            if len(seconds[name]) < turns:
+            if len(seconds[name]) < rounds:
                 seconds[name].append(_seconds(run, times[name]))
     return seconds
 

@@ -84,12 +84,12 @@ def signs(make: Make, data: Data, hidden: Tensor, saw: list[str]) -> set[str]:
     del saw[:]
     blank = make().fit(plant(data, hidden, float("nan")))
     secret = make().fit(plant(data, hidden))
-    found = {"handed to _fit"} if saw else set()
+    detected = {"handed to _fit"} if saw else set()
     if holds_secret(secret):
-        found.add("kept")
+        detected.add("kept")
     if learnt(blank) != learnt(secret):
-        found.add("another fit")
-    return found
+        detected.add("another fit")
+    return detected
 
 
 def learnt(method: IntervalMethod) -> tuple[object, ...]:

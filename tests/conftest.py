@@ -1,5 +1,5 @@
-"""Shared ground: one thread a test process, small graphs, the command line, absent data sets, and a
-real browser for what is drawn in one."""
+"""Shared fixtures: one thread per test process, small graphs, the command line, data sets that may
+be missing, and a real browser for the report page."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def qpignn(
 ) -> Callable[..., Done]:
     """Run a command in this process, with the exit code a shell would see."""
 
-    def run(*words: object) -> Done:
-        monkeypatch.setattr(sys, "argv", ["qpignn", *map(str, words)])
+    def run(*arguments: object) -> Done:
+        monkeypatch.setattr(sys, "argv", ["qpignn", *map(str, arguments)])
         monkeypatch.setenv("COLUMNS", "200")
         try:
             main()
@@ -96,12 +96,12 @@ def qpignn(
 def browser() -> Iterator[Any]:
     """Chromium without a window: ``QPIGNN_CHROMIUM``, or the one on the path."""
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
-    found = os.environ.get("QPIGNN_CHROMIUM") or next(
+    executable = os.environ.get("QPIGNN_CHROMIUM") or next(
         filter(None, map(shutil.which, BROWSERS)), None
     )
-    if not found:
+    if not executable:
         pytest.skip(f"needs a browser: set QPIGNN_CHROMIUM or install one of {', '.join(BROWSERS)}")
     with sync_api.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=found, args=list(BROWSER_OPTIONS))
+        started = playwright.chromium.launch(executable_path=executable, args=list(BROWSER_OPTIONS))
         yield started
         started.close()

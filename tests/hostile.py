@@ -1,4 +1,4 @@
-"""What an attacker can do: files that say one thing and hold another, signed as if they were ours.
+"""What an attacker can do: files that say one thing and hold another, with valid digests.
 
 Digests are no secret, so every hostile folder here carries the right ones: a loader that only
 compared digests would read it.
@@ -49,10 +49,10 @@ def sha256(path: Path) -> str:
 def sign(folder: Path) -> None:
     """Make the digests of a model's or fit's folder right again."""
     description = folder / "model.json"
-    words = _object(description)
-    if words is not None and (folder / "model.safetensors").is_file():
-        words["weights_sha256"] = sha256(folder / "model.safetensors")
-        description.write_text(json.dumps(words))
+    fields = _object(description)
+    if fields is not None and (folder / "model.safetensors").is_file():
+        fields["weights_sha256"] = sha256(folder / "model.safetensors")
+        description.write_text(json.dumps(fields))
     origin = _object(folder / "fit.json")
     if origin is not None:
         there = {name: folder / name for name in FILES}
@@ -63,24 +63,24 @@ def sign(folder: Path) -> None:
 def _object(path: Path) -> dict[str, Any] | None:
     """Return what a JSON file says, if it is there and an object; nothing that we cannot sign."""
     try:
-        words = json.loads(path.read_bytes())
+        document = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
         return None
-    return words if isinstance(words, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 def describe(folder: Path, file: str = "model.json", **changes: Any) -> None:
     """Change fields of a description, and sign the folder."""
-    words = json.loads((folder / file).read_text())
-    (folder / file).write_text(json.dumps({**words, **changes}))
+    fields = json.loads((folder / file).read_text())
+    (folder / file).write_text(json.dumps({**fields, **changes}))
     sign(folder)
 
 
 def retype(folder: Path, file: str = "model.safetensors", **tensors: Tensor | None) -> None:
     """Exchange tensors (dots in their names as two underscores), and sign the folder."""
     named = {name.replace("__", "."): tensor for name, tensor in tensors.items()}
-    found = {**load((folder / file).read_bytes()), **named}
-    kept = {name: tensor for name, tensor in found.items() if tensor is not None}
+    merged = {**load((folder / file).read_bytes()), **named}
+    kept = {name: tensor for name, tensor in merged.items() if tensor is not None}
     (folder / file).write_bytes(save(kept))
     sign(folder)
 
@@ -98,18 +98,18 @@ def npy(header: str, numbers: bytes = b"", version: tuple[int, int] = (1, 0)) ->
     return b"\x93NUMPY" + bytes(version) + size + text + numbers
 
 
-def exchange_array(folder: Path, name: str, content: bytes, **told: Any) -> None:
-    """Put another array into a mapped graph, and describe it by its size, digest and ``told``."""
+def exchange_array(folder: Path, name: str, content: bytes, **fields: Any) -> None:
+    """Put another array into a mapped graph, and describe it by its size, digest and ``fields``."""
     (folder / name).write_bytes(content)
     document = json.loads((folder / "mapped.json").read_text())
-    known = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
-    document["files"][name] = {**document["files"].get(name, {}), **known, **told}
+    computed = {"bytes": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+    document["files"][name] = {**document["files"].get(name, {}), **computed, **fields}
     (folder / "mapped.json").write_text(json.dumps(document))
 
 
-def checkpoint(path: Path, words: Any, **tensors: Tensor) -> None:
+def checkpoint(path: Path, description: Any, **tensors: Tensor) -> None:
     """Write a training's checkpoint that says anything, with the right digest."""
-    every = {**tensors, "words": bytes_to_tensor(json.dumps(words).encode())}
+    every = {**tensors, "words": bytes_to_tensor(json.dumps(description).encode())}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(save({**every, "sha256": bytes_to_tensor(_digest(every))}))
 
@@ -124,12 +124,12 @@ def within(seconds: float = 10, megabytes: int = 300) -> Iterator[None]:
 
 
 class WaitedError(BaseException):
-    """Something waits for ever; no ``except OSError`` or ``except Exception`` may hide it."""
+    """Something waits forever; no ``except OSError`` or ``except Exception`` may hide it."""
 
 
 @contextmanager
 def in_time(seconds: float = 10) -> Iterator[None]:
-    """Raise where what is done inside waits for ever, as for the other end of a pipe."""
+    """Raise where what is done inside waits forever, as for the other end of a pipe."""
 
     def late(*_: object) -> None:
         raise WaitedError(f"nothing happened for {seconds} seconds")

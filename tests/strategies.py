@@ -1,7 +1,7 @@
-"""What anybody may hand in, for hypothesis: graphs, tables and settings, sensible and senseless.
+"""Inputs for hypothesis: graphs, tables and settings, sensible and senseless.
 
 Each strategy mixes what is right with what is nearly right, so that a test meets both results of
-the promise that whatever goes in, either an error of ours comes out or intervals for every node.
+the promise: either a QpignnError is raised, or there are intervals for every node.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def graphs(
     )
     if sensible:
         return data
-    return _spoilt(draw, data, count)
+    return _corrupted(draw, data, count)
 
 
 def _dtype(draw: Any, sensible: bool) -> torch.dtype:
@@ -79,15 +79,15 @@ def _dtype(draw: Any, sensible: bool) -> torch.dtype:
 def _targets(count: int, sensible: bool) -> st.SearchStrategy[list[float]]:
     if not sensible:
         return st.lists(st.one_of(ANY_FLOAT, st.just(math.nan)), min_size=count, max_size=count)
-    known = st.lists(SMALL, min_size=count, max_size=count, unique=True)
-    return known.flatmap(
+    labels = st.lists(SMALL, min_size=count, max_size=count, unique=True)
+    return labels.flatmap(
         lambda values: st.integers(0, max(0, count - 4)).map(
             lambda blank: [math.nan] * blank + values[blank:]
         )
     )
 
 
-def _spoilt(draw: Any, data: Data, count: int) -> Data:
+def _corrupted(draw: Any, data: Data, count: int) -> Data:
     masks = st.lists(st.booleans(), min_size=count, max_size=count).map(torch.tensor)
     weights = st.lists(ANY_FLOAT, min_size=1, max_size=count).map(torch.tensor)
     extras = {
@@ -126,8 +126,8 @@ def frames(draw: Any, nodes: int = 12) -> tuple[pd.DataFrame, pd.DataFrame | Non
         values = draw(st.lists(cells, min_size=count, max_size=count))
         table[name] = pd.Series(values, dtype=kind)
     table["y"] = pd.Series(draw(st.lists(plain, min_size=count, max_size=count)), dtype=object)
-    known = st.one_of(st.sampled_from(ids), IDS) if ids else IDS
-    pairs = draw(st.one_of(st.none(), st.lists(st.tuples(known, known), max_size=3 * nodes)))
+    ends = st.one_of(st.sampled_from(ids), IDS) if ids else IDS
+    pairs = draw(st.one_of(st.none(), st.lists(st.tuples(ends, ends), max_size=3 * nodes)))
     edges = None
     if pairs is not None:
         names = draw(st.sampled_from([("from", "to"), ("a", "b"), ("from", "from_")]))
@@ -153,7 +153,7 @@ def frames(draw: Any, nodes: int = 12) -> tuple[pd.DataFrame, pd.DataFrame | Non
 
 @st.composite
 def _sensible_frames(draw: Any, nodes: int) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
-    """Tables that nothing is amiss with, unless all edges join a node to itself."""
+    """Valid tables, unless all edges join a node to itself."""
     count = draw(st.integers(4, nodes))
     columns = {
         name: draw(st.lists(SMALL, min_size=count, max_size=count)) for name in ("a", "b", "y")
@@ -194,10 +194,10 @@ def settings_of(draw: Any, *, sensible: bool = False) -> dict[str, Any]:
         "weight_decay": st.floats(0, 0.1),
     }
     chosen = draw(st.lists(st.sampled_from(sorted(right)), unique=True, max_size=4))
-    found = {name: draw(right[name]) for name in chosen}
+    settings = {name: draw(right[name]) for name in chosen}
     if not sensible and draw(st.booleans()):
         every = [*right, "hidden", "epochs", "lambda_width", "trials", "half_width", "violation"]
         name = draw(st.sampled_from(every))
         huge = st.just(10**40 if name in ("lr", "dropout", "y_min", "seed", "lambda_width") else -1)
-        found[name] = draw(st.one_of(ODD, ANY_FLOAT, WORDS, huge))
-    return {"epochs": 2, "hidden": 3, "members": 5, **found}
+        settings[name] = draw(st.one_of(ODD, ANY_FLOAT, WORDS, huge))
+    return {"epochs": 2, "hidden": 3, "members": 5, **settings}

@@ -1,8 +1,8 @@
-"""The list of bad inputs, and the error of ours each gives: what was expected, came, and to do.
+"""The list of bad inputs, and the QpignnError of each: what was expected, what was got, what to do.
 
-One line a case: its name, what is done, the class of the error, words of its message. Cases of the
+One line per case: its name, what is done, the class of the error, a part of its message. Cases of the
 command line are in ``tests/cli/test_bad_input.py``, settings of the wrong type, method by method,
-in ``tests/methods/test_wrong_settings.py``, and damaged folders beside the rooms that read them.
+in ``tests/methods/test_wrong_settings.py``, and damaged folders beside the modules that read them.
 """
 
 # ruff: noqa: E501, PLW0108 (a case is a line)
@@ -110,7 +110,7 @@ def prefit(model: Any, mask: Any = None, **settings: Any) -> Any:
     return Conformal.prefit(model, graph(), mask, **settings)
 
 
-def said(*columns: Any, **more: Any) -> Intervals:
+def intervals_of(*columns: Any, **more: Any) -> Intervals:
     return Intervals(
         *(columns or ([1.0, 2], [0.0, 1], [2.0, 3])), **{"confidence_level": 0.9, **more}
     )
@@ -256,14 +256,14 @@ MASKS = [
     Case("positions to fit on", lambda t: fit(mask=[1, 2, 3]), ArrayError, r"mask: expected 40 booleans, one per node, got \(3,\) of int64 .*np.isin"),
     Case("ragged lists to fit on", lambda t: fit(mask=[[True], [True, False]]), ArrayError, "mask: expected 40 booleans, one per node, got"),
     Case("words to fit on", lambda t: fit(mask="front"), ArrayError, "mask: expected 40 booleans, .*got .*'front'"),
-    Case("nobody labelled to fit on", lambda t: fit(mask=graph().y.isnan()), SplitError, "expected labelled nodes to learn from, got none: 35 nodes are labelled"),
+    Case("no labelled node to fit on", lambda t: fit(mask=graph().y.isnan()), SplitError, "expected labelled nodes to learn from, got none: 35 nodes are labelled"),
     Case("test nodes to fit on", lambda t: fit(graph(test_mask=half("front")), half("front")), SplitError, "train_mask apart from the graph's test_mask, got 17 nodes in both; leave them out"),
     Case("validation nodes only", lambda t: fit(graph(val_mask=torch.ones(40).bool()), members=1, lambda_width=0.05), SplitError, "expected nodes to train on, got 35 given nodes that are all in the val_mask; give train"),
     Case("a mask too long to predict", lambda t: fit().predict_interval(graph(), np.ones(50, dtype=bool)), ArrayError, r"mask: expected 40 booleans, one per node, got \(50,\)"),
-    Case("nobody to calibrate on", lambda t: prefit(lambda x, e: x[:, 0], np.zeros(40, dtype=bool)), SplitError, "calibration_mask: expected labelled nodes, got none"),
+    Case("no node to calibrate on", lambda t: prefit(lambda x, e: x[:, 0], np.zeros(40, dtype=bool)), SplitError, "calibration_mask: expected labelled nodes, got none"),
     Case("too few for a conformal step", lambda t: make_method("conformal:sqr", epochs=2, calibration=0.9).fit(graph(), torch.arange(40) == 1), SplitError, "both to fit on and to calibrate with, got 1 given nodes"),
     Case("a word that is no part", lambda t: frames(nodes={"part": ["train", "tset", *["test"] * 4]}, split="part"), GraphError, "expected train, validation, test or blank, got 'tset' at node 'b'"),
-    Case("weight on nobody", lambda t: check_graph(graph(node_weight=torch.zeros(40))), GraphError, "node_weight: expected some weight above 0, got zeros only"),
+    Case("weight on no node", lambda t: check_graph(graph(node_weight=torch.zeros(40))), GraphError, "node_weight: expected some weight above 0, got zeros only"),
     Case("weight on no given node", lambda t: fit(graph(node_weight=half("back").float()), half("front")), GraphError, "node_weight: expected weight on the given nodes, got zeros only"),
     Case("a share in words", lambda t: split_nodes(graph(), test="0.2"), SettingError, "test: expected a number, got '0.2'"),
     Case("a share of 1", lambda t: split_nodes(graph(), test=1.0), SplitError, "test: expected a share from 0 to below 1, got 1.0"),
@@ -384,7 +384,7 @@ FOLDERS = [
     Case("no graph", lambda t: open_graph(t / "g"), ReadError, "expected a folder written by 'qpignn convert' .*got nothing; convert again"),
     Case("a file in place of a graph", lambda t: open_graph(file(t, "")), ReadError, "got a file; convert again"),
     Case("a conversion that did not finish", lambda t: open_graph(t), ReadError, r"got one without mapped.json .*convert again"),
-    Case("a graph over somebody's files", lambda t: (file(t, "", "x.npy"), write_graph(t, graph())), SettingError, "expected an empty folder .*got one with 'x.npy'; choose another folder"),
+    Case("a graph over other files", lambda t: (file(t, "", "x.npy"), write_graph(t, graph())), SettingError, "expected an empty folder .*got one with 'x.npy'; choose another folder"),
     Case("a graph over a file", lambda t: write_graph(file(t, ""), graph()), WriteError, "expected a place to write to, got Not a directory; choose another name"),
     Case("sparse features on disk", lambda t: write_graph(t / "g", graph(x=graph().x.to_sparse_csr())), GraphError, r"expected dense features to write, got sparse ones; use .to_dense\(\)"),
     Case("a report over a folder", lambda t: write_report(fit(), graph(), t), WriteError, "expected a place to write to, got Is a directory; choose another name"),
@@ -395,23 +395,23 @@ SIZES = [
     Case("no nodes", lambda t: frames(nodes=pd.DataFrame({"id": [], "area": [], "sales": []})), GraphError, "the node table: expected at least one node, got none"),
     Case("an array in place of the node table", lambda t: frames(nodes=np.zeros((3, 3))), GraphError, "the node table: expected a pandas DataFrame, got ndarray; make one"),
     Case("an empty networkx graph", lambda t: from_networkx(nx.Graph(), target="y"), GraphError, "expected at least one node, got none"),
-    Case("columns of different lengths", lambda t: said([1.0], [0.0, 1], [2.0, 3]), ArrayError, "expected columns of one length, got {'prediction': 1, 'lower': 2"),
-    Case("columns in two dimensions", lambda t: said(np.ones((2, 1)), [0.0, 1], [2.0, 3]), ArrayError, r"one number per node .*got shape \(2, 1\); flatten it first"),
-    Case("words as bounds", lambda t: said(["a", "b"], [0.0, 1], [2.0, 3]), ArrayError, r"prediction: expected one number per node, got \['a', 'b'\]; give an array"),
-    Case("ragged bounds", lambda t: said([[1.0], [1.0, 2.0]], [0.0, 1], [2.0, 3]), ArrayError, "prediction: expected one number per node, got"),
-    Case("a bound that is NaN", lambda t: said([1.0, 2], [0.0, NAN], [2.0, 3]), ArrayError, "lower: expected a number for every node, got NaN for 1 of 2"),
-    Case("bounds that cross", lambda t: said([1.0, 2], [9.0, 1], [2.0, 3]), ArrayError, "expected lower ≤ upper, got the reverse on 1 nodes"),
-    Case("ids that are one number", lambda t: said(node_id=5), ArrayError, "node_id: expected one id per node, got 5"),
-    Case("a node that is not there", lambda t: said().select([7]), ArrayError, r"nodes: expected 2 booleans, or positions from 0 to 1, got \[7\]"),
-    Case("a mask of another length", lambda t: said().select([True]), ArrayError, r"nodes: expected 2 booleans, .*got \[True\]"),
-    Case("nodes by name", lambda t: said().select(["a"]), ArrayError, r"nodes: expected 2 booleans, .*got \['a'\]"),
-    Case("targets of another number", lambda t: said().covers([1.0]), ArrayError, "y: expected 2 targets, got 1"),
-    Case("targets that are not all known", lambda t: said().covers([1.0, NAN]), ArrayError, "expected a target for every node, got NaN; select labelled nodes"),
-    Case("parts of the width that are not known", lambda t: said().to_frame(parts=True), SettingError, "parts: expected two-sided intervals of a method with several members"),
+    Case("columns of different lengths", lambda t: intervals_of([1.0], [0.0, 1], [2.0, 3]), ArrayError, "expected columns of one length, got {'prediction': 1, 'lower': 2"),
+    Case("columns in two dimensions", lambda t: intervals_of(np.ones((2, 1)), [0.0, 1], [2.0, 3]), ArrayError, r"one number per node .*got shape \(2, 1\); flatten it first"),
+    Case("words as bounds", lambda t: intervals_of(["a", "b"], [0.0, 1], [2.0, 3]), ArrayError, r"prediction: expected one number per node, got \['a', 'b'\]; give an array"),
+    Case("ragged bounds", lambda t: intervals_of([[1.0], [1.0, 2.0]], [0.0, 1], [2.0, 3]), ArrayError, "prediction: expected one number per node, got"),
+    Case("a bound that is NaN", lambda t: intervals_of([1.0, 2], [0.0, NAN], [2.0, 3]), ArrayError, "lower: expected a number for every node, got NaN for 1 of 2"),
+    Case("bounds that cross", lambda t: intervals_of([1.0, 2], [9.0, 1], [2.0, 3]), ArrayError, "expected lower ≤ upper, got the reverse on 1 nodes"),
+    Case("ids that are one number", lambda t: intervals_of(node_id=5), ArrayError, "node_id: expected one id per node, got 5"),
+    Case("a node that is not there", lambda t: intervals_of().select([7]), ArrayError, r"nodes: expected 2 booleans, or positions from 0 to 1, got \[7\]"),
+    Case("a mask of another length", lambda t: intervals_of().select([True]), ArrayError, r"nodes: expected 2 booleans, .*got \[True\]"),
+    Case("nodes by name", lambda t: intervals_of().select(["a"]), ArrayError, r"nodes: expected 2 booleans, .*got \['a'\]"),
+    Case("targets of another number", lambda t: intervals_of().covers([1.0]), ArrayError, "y: expected 2 targets, got 1"),
+    Case("targets that are not all known", lambda t: intervals_of().covers([1.0, NAN]), ArrayError, "expected a target for every node, got NaN; select labelled nodes"),
+    Case("parts of the width that are not known", lambda t: intervals_of().to_frame(parts=True), SettingError, "parts: expected two-sided intervals of a method with several members"),
     Case("a metric of different lengths", lambda t: metrics.picp([1.0], [0.0, 1], [2.0, 3]), ArrayError, "expected columns of one length"),
     Case("a metric of nothing", lambda t: metrics.mpiw([], [], []), ArrayError, "expected at least one node, got none"),
     Case("a metric of words", lambda t: metrics.picp(["a"], [0.0], [1.0]), ArrayError, r"y: expected one number per node, got \['a'\]"),
-    Case("a diagnosis of some nodes", lambda t: diagnose(graph(), said()), ArrayError, "expected intervals of all 40 nodes of the graph, got 2; predict without a mask"),
+    Case("a diagnosis of some nodes", lambda t: diagnose(graph(), intervals_of()), ArrayError, "expected intervals of all 40 nodes of the graph, got 2; predict without a mask"),
     Case("a diagnosis of a number", lambda t: diagnose(graph(), 3), ArrayError, "intervals: expected the result of predict_interval, got int"),
     Case("a net that is none", lambda t: prefit("net"), SettingError, "model: expected a net or a function of x and edge_index, got 'net'"),
     Case("a net with seven outputs", lambda t: prefit(lambda x, e: torch.ones(40, 7)), ArrayError, r"model: expected \(40,\), .* numbers, got \(40, 7\)"),
@@ -448,7 +448,7 @@ def test_bad_input(case: Case, tmp_path: Path) -> None:
     assert "\n" not in message
 
 
-def test_every_error_a_user_can_meet_is_on_the_list() -> None:
+def test_cases_cover_every_error_class() -> None:
     from qpignn import errors
 
     kinds = {kind for _, kind in inspect.getmembers(errors, inspect.isclass)}
@@ -461,6 +461,6 @@ def test_every_error_a_user_can_meet_is_on_the_list() -> None:
     assert {kind.__name__ for kind in ours} - elsewhere == {case.error.__name__ for _, case in ALL}
 
 
-def test_names_are_told_apart() -> None:
+def test_case_names_are_unique() -> None:
     names = [case.name for _, case in ALL]
     assert len(names) == len(set(names)) >= 60

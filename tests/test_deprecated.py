@@ -19,8 +19,8 @@ def look_up(name: str) -> object:
 def test_old_name_gives_the_new_object_and_warns(old: str) -> None:
     new = deprecated.RENAMED[old]
     with pytest.warns(DeprecationWarning, match=f"^{old} is deprecated .* use {new}$"):
-        found = look_up(old)
-    assert found is look_up(new)
+        actual = look_up(old)
+    assert actual is look_up(new)
 
 
 def test_old_name_of_the_package_itself_warns(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""What the pages say is what the project does."""
+"""Pages of the documentation agree with the code: layers, modules, code blocks, links."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ def blocks(text: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", text, flags=re.DOTALL)
 
 
-def test_the_map_is_what_import_linter_enforces() -> None:
+def test_architecture_layers_equal_import_linter_contracts() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     contracts = settings["tool"]["importlinter"]["contracts"]
-    house, inside = (one for one in contracts if one["type"] == "layers")
+    packages, inside = (one for one in contracts if one["type"] == "layers")
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    assert "\n".join(house["layers"]) in page
-    rooms = [
-        ", ".join(room.removeprefix("qpignn.data.") for room in layer.split(" | "))
+    assert "\n".join(packages["layers"]) in page
+    modules = [
+        ", ".join(module.removeprefix("qpignn.data.") for module in layer.split(" | "))
         for layer in inside["layers"]
     ]
-    assert f"Inside `data`: {' > '.join(rooms)}." in page
+    assert f"Inside `data`: {' > '.join(modules)}." in page
 
 
-def test_every_module_is_on_the_map() -> None:
+def test_architecture_names_every_module() -> None:
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
     source = ROOT / "src" / "qpignn"
     for path in source.rglob("*.py"):
@@ -48,8 +48,11 @@ def test_every_module_is_on_the_map() -> None:
         if inside.name.startswith("__") or inside.parts[0] in ("cli", "reports"):
             continue
         folder = inside.parent.as_posix()
-        told_once = folder in ("data/sources", "paper/entries")  # many small files of one kind
-        assert (f"`{folder}/`" if told_once else inside.name) in page, inside
+        named_by_folder = folder in (
+            "data/sources",
+            "paper/entries",
+        )  # many small files of one kind
+        assert (f"`{folder}/`" if named_by_folder else inside.name) in page, inside
 
 
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -84,13 +87,13 @@ class Reader:
         printed = ""
         for line in code.replace("\\\n", " ").splitlines():
             command, _, comment = line.partition(" #") if not line.startswith("#") else ("", "", "")
-            words = shlex.split(command)
-            if not words:
+            arguments = shlex.split(command)
+            if not arguments:
                 continue
-            if words[0] != "qpignn":
-                check_command(words)
+            if arguments[0] != "qpignn":
+                check_command(arguments)
                 continue
-            for shrunk in shrink(words[1:]):
+            for shrunk in shrink(arguments[1:]):
                 done = self.qpignn(*shrunk)
                 assert done.code == (2 if "exit code 2" in comment else 0), (shrunk, done.err)
                 printed += done.out + done.err
@@ -103,51 +106,55 @@ def contains(printed: str, wanted: str) -> bool:
     return re.search(".*".join(parts), " ".join(printed.split())) is not None
 
 
-def check_command(words: list[str]) -> None:
+def check_command(arguments: list[str]) -> None:
     """What cannot be done inside a test must at least be there."""
-    if words[0] == "make":
-        assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), words
-    elif words[0] == "pip":
-        known = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-        for extras in re.findall(r"qpignn\[(.*?)\]", " ".join(words)):
-            assert set(extras.split(",")) <= set(known["optional-dependencies"]), words
-    elif words[0] == "python":
-        script = (ROOT / words[1]).read_text(encoding="utf-8")
-        for option in words[2:]:
-            assert not option.startswith("-") or f'"{option}"' in script, words
+    if arguments[0] == "make":
+        assert re.search(rf"^{arguments[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), (
+            arguments
+        )
+    elif arguments[0] == "pip":
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        for extras in re.findall(r"qpignn\[(.*?)\]", " ".join(arguments)):
+            assert set(extras.split(",")) <= set(project["optional-dependencies"]), arguments
+    elif arguments[0] == "python":
+        script = (ROOT / arguments[1]).read_text(encoding="utf-8")
+        for option in arguments[2:]:
+            assert not option.startswith("-") or f'"{option}"' in script, arguments
     else:
-        assert words[0] in ("git", "cd"), words
+        assert arguments[0] in ("git", "cd"), arguments
 
 
-def shrink(words: list[str]) -> list[list[str]]:
+def shrink(arguments: list[str]) -> list[list[str]]:
     """Make hours of computing minutes: two data sets, one seed, two epochs."""
-    if words[0] == "paper" and words[1] in ("run", "show"):
-        if words[2] == "all" or "--quick" in words:
+    if arguments[0] == "paper" and arguments[1] in ("run", "show"):
+        if arguments[2] == "all" or "--quick" in arguments:
             return []  # tests/cli/test_paper.py runs all of them so
         shared = ["--quick", "--results", "docs.sqlite"]
-        small = [words[:2] + without(words[2:], "--seeds", "--jobs") + shared]
-        if words[1] == "show":  # what is shown must have been run
-            small.insert(0, ["paper", "run", *without(words[2:], *OPTIONS_OF_SHOW), *shared])
+        small = [arguments[:2] + without(arguments[2:], "--seeds", "--jobs") + shared]
+        if arguments[1] == "show":  # what is shown must have been run
+            small.insert(0, ["paper", "run", *without(arguments[2:], *OPTIONS_OF_SHOW), *shared])
         return small
-    if words[0] in ("compare", "curve"):
-        if "--nodes" in words:  # tables of the page's own
-            return [[*words, "--results", "docs.sqlite"]]
-        if "--datasets" in words:  # not run, but there
-            for name in words[words.index("--datasets") + 1].split(","):
-                assert name == "all" or Path(name).is_dir() or find_dataset(name), words
-        small = without(words, "--datasets", "--seeds", "--jobs", "--against", "--against-model")
+    if arguments[0] in ("compare", "curve"):
+        if "--nodes" in arguments:  # tables of the page's own
+            return [[*arguments, "--results", "docs.sqlite"]]
+        if "--datasets" in arguments:  # not run, but there
+            for name in arguments[arguments.index("--datasets") + 1].split(","):
+                assert name == "all" or Path(name).is_dir() or find_dataset(name), arguments
+        small = without(
+            arguments, "--datasets", "--seeds", "--jobs", "--against", "--against-model"
+        )
         small += ["--datasets", "basic", "--seeds", "1"]
         return [[*small, "--epochs", "2", "--results", "docs.sqlite"]]
-    return [words]
+    return [arguments]
 
 
 OPTIONS_OF_SHOW = ("--seeds", "--jobs", "--format", "--against-paper!")
 
 
-def without(words: list[str], *options: str) -> list[str]:
+def without(arguments: list[str], *options: str) -> list[str]:
     """Leave options out with their value; those ending in ! have none."""
     kept, skip = [], False
-    for word in words:
+    for word in arguments:
         if skip:
             skip = False
         elif f"{word}!" not in options:
@@ -198,7 +205,7 @@ def test_every_block_of_a_page_runs(
         assert written["id"].tolist() == [f"A{i}" for i in range(0, 60, 6)]
 
 
-def test_every_method_has_its_page_and_links_lead_somewhere() -> None:
+def test_every_method_has_a_page_and_links_exist() -> None:
     for name in ALL:
         assert (ROOT / "docs" / "methods" / f"{name}.md").is_file()
     for page in (ROOT / "docs").rglob("*.md"):
@@ -206,7 +213,7 @@ def test_every_method_has_its_page_and_links_lead_somewhere() -> None:
             assert (page.parent / target).exists(), (page, target)
 
 
-def test_the_site_builds_without_a_warning(tmp_path: Path) -> None:
+def test_site_builds_without_a_warning(tmp_path: Path) -> None:
     site = tmp_path / "site"
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(site)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

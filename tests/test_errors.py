@@ -3,14 +3,14 @@ import pytest
 from qpignn.errors import UnknownNameError, check_choice, quoted
 
 
-def test_an_unknown_name_is_answered_with_the_nearest_ones() -> None:
+def test_check_choice_unknown_name_suggests_similar_ones() -> None:
     with pytest.raises(
         UnknownNameError, match=r"unknown data set 'chamelon': did you mean chameleon"
     ):
         check_choice("data set", "chamelon", ["basic", "chameleon"])
 
 
-def test_a_name_like_no_other_gets_the_whole_list() -> None:
+def test_check_choice_dissimilar_name_lists_all() -> None:
     with pytest.raises(UnknownNameError, match=r"'zzz': known are basic, chameleon"):
         check_choice("data set", "zzz", ["basic", "chameleon"])
 

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data
 
-from qpignn import Conformal, load_dataset, split_nodes
+from qpignn import Conformal, load_dataset, make_method, split_nodes
 from qpignn.errors import SettingError
 from qpignn.methods import NetMethod
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
+PATHS = ("examples/student_t.py:StudentT", "examples/own_loss.py:SmoothQuantile")
 
 
 def imported(name: str) -> ModuleType:
@@ -73,3 +77,32 @@ def test_example_smooth_pinball_tends_to_the_pinball_loss() -> None:
     tau = torch.tensor(0.25)
     torch.testing.assert_close(loss(quantile, y, tau, 1e-3)[[0, 2]], torch.tensor([1.5, 1.0]))
     assert loss(quantile, y, tau, 1.0)[1] == pytest.approx(np.log(2))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_make_method_of_an_example_file_fits_and_predicts(
+    path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(EXAMPLES.parent)
+    data = load_dataset("basic", nodes=60)
+    method = make_method(path, epochs=2, hidden=8)
+    assert type(method).__name__ == path.rpartition(":")[2]
+    intervals = method.fit(data).predict_interval(data)
+    assert len(intervals) == 60
+    assert (intervals.lower <= intervals.upper).all()
+
+
+def test_compare_with_example_files_gives_a_row_per_method(
+    qpignn: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(EXAMPLES.parent)
+    arguments = ("compare", "--datasets", "basic", "--seeds", 1, "--epochs", 2, "--json")
+    results = tmp_path / "rows.sqlite"
+    done = qpignn(*arguments, "--methods", ",".join(PATHS), "--results", results)
+    assert done.code == 0, done.err
+    rows = json.loads(done.out)
+    assert [row["method"] for row in rows] == [
+        "student_t.py:StudentT",
+        "own_loss.py:SmoothQuantile",
+    ]
+    assert all(0 <= row["picp"] <= 1 for row in rows)

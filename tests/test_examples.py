@@ -1,4 +1,4 @@
-"""The examples run, and draw what they promise."""
+"""The example scripts and the notebook run and give their documented output."""
 
 from __future__ import annotations
 
@@ -19,7 +19,9 @@ NEEDS = {"roads": "anaheim"}
 
 
 @pytest.mark.parametrize("name", ["roads", "stations"])
-def test_scripts(name: str, real: Callable[..., Any], tmp_path: Path) -> None:
+def test_script_runs_and_draws_a_picture(
+    name: str, real: Callable[..., Any], tmp_path: Path
+) -> None:
     if name in NEEDS:
         real(NEEDS[name])
     picture = tmp_path / "picture.png"
@@ -33,6 +35,15 @@ def test_scripts(name: str, real: Callable[..., Any], tmp_path: Path) -> None:
     assert pixels[..., :3].std() > 0.05  # something is drawn
 
 
+def test_transformer_encoder_prints_figures_of_every_encoder() -> None:
+    command = [sys.executable, str(EXAMPLES / "transformer_encoder.py")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = [line.split() for line in done.stdout.splitlines()]
+    assert [line[0] for line in lines] == ["sage", "mlp", "Transformer"]
+    assert all(0.5 <= float(line[2]) <= 1 and float(line[4]) > 0 for line in lines)
+
+
 @pytest.fixture(scope="module")
 def notebook(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], Path]:
     folder = tmp_path_factory.mktemp("notebook")
@@ -42,7 +53,7 @@ def notebook(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Any], Path]
     return [cell.outputs for cell in book.cells if cell.cell_type == "code"], folder
 
 
-def test_the_notebook_shows_tables_and_pictures(notebook: tuple[list[Any], Path]) -> None:
+def test_notebook_shows_tables_and_pictures(notebook: tuple[list[Any], Path]) -> None:
     outputs, folder = notebook
     shown = [output["data"] for cell in outputs for output in cell if "data" in output]
     pages = [data["text/html"] for data in shown if "text/html" in data]

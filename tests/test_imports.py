@@ -1,4 +1,4 @@
-"""What is slow to import is imported where it is used; ``benchmarks/imports.py`` has the times."""
+"""Slow libraries are imported where they are used; ``benchmarks/imports.py`` has the times."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def imported(code: str, *, among: tuple[str, ...]) -> list[str]:
     """Return which modules a new process has imported after some code."""
     code = f"{code}\nimport sys; print([name for name in {among!r} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    found: list[str] = eval(done.stdout.splitlines()[-1])
-    return found
+    modules: list[str] = eval(done.stdout.splitlines()[-1])
+    return modules
 
 
 @pytest.mark.parametrize("name", ["QpiGNN", "Conformal", "load_method"])
@@ -28,7 +28,7 @@ def test_importing_a_method_imports_nothing_slow_but_torch(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "words",
+    "arguments",
     [
         ("fit", "--nodes", "nodes.csv", "--target", "t", "--confidence", "90", "--out", "m"),
         ("fit", "--nodes", "absent.csv", "--target", "t", "--out", "m"),
@@ -44,12 +44,12 @@ def test_importing_a_method_imports_nothing_slow_but_torch(name: str) -> None:
     ],
 )
 def test_wrong_options_are_refused_before_torch_is_imported(
-    words: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    arguments: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "nodes.csv").write_text("id,x,t\na,1,2\nb,2,3\n")
     monkeypatch.chdir(tmp_path)
     code = (
-        f"import sys; sys.argv = ['qpignn', *{words!r}]\n"
+        f"import sys; sys.argv = ['qpignn', *{arguments!r}]\n"
         "from qpignn.cli import main\n"
         "try:\n    main()\nexcept SystemExit as end:\n    assert end.code == 2, end.code"
     )

@@ -29,7 +29,7 @@ def test_select_keeps_order_and_ids(three: Intervals) -> None:
     assert three.select(np.array([False, True, False])).lower.tolist() == [1.0]
 
 
-def test_tensors_and_missing_ids_are_welcome() -> None:
+def test_intervals_accepts_tensors_and_missing_ids() -> None:
     got = Intervals(torch.tensor([1.0]), torch.tensor([0.5]), torch.tensor([np.inf]), 0.5)
     assert got.node_id.tolist() == [0]
     assert "1 nodes at 0.5" in repr(got)
@@ -43,7 +43,7 @@ def test_ids_of_any_kind_are_one_each() -> None:
     assert Intervals(*bounds, torch.tensor([7, 8])).node_id.tolist() == [7, 8]
 
 
-def test_no_nodes_is_a_valid_answer() -> None:
+def test_intervals_of_no_nodes_are_valid() -> None:
     assert len(Intervals([], [], [], 0.9)) == 0
 
 
@@ -88,11 +88,11 @@ def test_targets_of_another_length_raise(three: Intervals) -> None:
 def test_side_is_read_from_which_bounds_are_finite(
     lower: list[float], upper: list[float], side: str
 ) -> None:
-    found = Intervals([0.5, 1.0], lower, upper, 0.9)
-    assert found.side == side
-    assert found.select([0]).side == side  # a part of a result is of the same kind
+    intervals = Intervals([0.5, 1.0], lower, upper, 0.9)
+    assert intervals.side == side
+    assert intervals.select([0]).side == side  # a part of a result is of the same kind
     wanted = {"both": None, "lower": lower, "upper": upper}[side]
-    assert (None if found.bound is None else found.bound.tolist()) == wanted
+    assert (None if intervals.bound is None else intervals.bound.tolist()) == wanted
 
 
 def test_side_unknown_raises() -> None:
@@ -118,10 +118,10 @@ def test_plot_with_targets_is_sorted_by_prediction() -> None:
 
 
 @pytest.mark.parametrize(("side", "within"), [("upper", "below"), ("lower", "above")])
-def test_plot_one_sided_draws_bounds_and_says_so(side: str, within: str) -> None:
+def test_plot_one_sided_draws_and_labels_bounds(side: str, within: str) -> None:
     bounds = {"upper": ([-np.inf] * 3, [2.0, 3.0, 4.0]), "lower": ([0.0, 1.0, 2.0], [np.inf] * 3)}
-    found = Intervals([1.0, 2.0, 3.0], *bounds[side], 0.9)
-    (axes,) = found.plot([1.0, 2.0, 9.0 if side == "upper" else -9.0]).axes
+    intervals = Intervals([1.0, 2.0, 3.0], *bounds[side], 0.9)
+    (axes,) = intervals.plot([1.0, 2.0, 9.0 if side == "upper" else -9.0]).axes
     assert axes.get_title() == f"90 % {side} bounds: 66.7 % of targets {within}"
     drawn = {line.get_label(): line for line in axes.lines}
     assert drawn[f"{side} bound"].get_ydata().tolist() == [*bounds[side][side == "upper"]]
@@ -129,7 +129,7 @@ def test_plot_one_sided_draws_bounds_and_says_so(side: str, within: str) -> None
     assert not any("interval" in text.get_text() for text in axes.get_legend().get_texts())
 
 
-def test_the_picture_tells_hits_from_misses_by_shape(three: Intervals) -> None:
+def test_plot_marks_covered_and_missed_targets_by_shape(three: Intervals) -> None:
     figure = three.plot([1.0, 1.5, 5.0])
     (axes,) = figure.axes
     drawn = {line.get_label(): line for line in axes.lines}
@@ -141,7 +141,7 @@ def test_the_picture_tells_hits_from_misses_by_shape(three: Intervals) -> None:
     assert figure._repr_png_().startswith(b"\x89PNG")
 
 
-def test_the_picture_without_targets_rises_with_the_prediction() -> None:
+def test_plot_without_targets_is_sorted_by_prediction() -> None:
     intervals = Intervals([3.0, 1.0, 2.0], [2.0, 0.0, 1.0], [4.0, 2.0, 3.0], 0.5)
     (axes,) = intervals.plot(title="mine").axes
     assert axes.lines[-1].get_ydata().tolist() == [1.0, 2.0, 3.0]
@@ -152,7 +152,7 @@ def test_the_picture_without_targets_rises_with_the_prediction() -> None:
         intervals.plot([1.0, 2.0])
 
 
-def test_a_notebook_sees_the_first_nodes_and_no_markup_of_theirs() -> None:
+def test_repr_html_shows_ten_nodes_and_escapes_ids() -> None:
     many = Intervals(np.zeros(12), -np.ones(12), np.ones(12), 0.9, ["<b>bold</b>"] * 12)
     page = many._repr_html_()
     assert page.count("<tr") == 11  # a head and ten nodes
@@ -160,7 +160,7 @@ def test_a_notebook_sees_the_first_nodes_and_no_markup_of_theirs() -> None:
     assert "<b>" not in page
 
 
-def test_a_bound_at_infinity_is_drawn_to_the_edge() -> None:
+def test_plot_infinite_bound_is_drawn_to_the_edge() -> None:
     upper = Intervals([1.0, 2.0], [-np.inf, -np.inf], [2.0, 3.0], 0.9)
     (axes,) = upper.plot([0.0, 5.0]).axes
     ends = np.concatenate(axes.collections[0].get_segments())

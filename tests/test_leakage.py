@@ -67,13 +67,13 @@ def saw(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_no_method_is_reached(case: str, graph: Data, saw: list[str]) -> None:
+def test_no_method_uses_hidden_targets(case: str, graph: Data, saw: list[str]) -> None:
     name, settings = CASES[case]
     assert signs(maker(name, **settings), graph, graph.test_mask, saw) == set()
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
-def test_no_published_form_is_reached(name: str, graph: Data, saw: list[str]) -> None:
+def test_no_published_method_uses_hidden_targets(name: str, graph: Data, saw: list[str]) -> None:
     settings = {**FEW, "trials": 2} if name == "cfgnn_tuned" else FEW if name == "cfgnn" else {}
     make = maker(name, protocol="published", **settings)
     assert signs(make, graph, graph.test_mask, saw) == set()
@@ -107,21 +107,21 @@ class Hoarding(QuantileGNN):
 
 
 @pytest.mark.parametrize(("cheat", "sign"), [(Peeking, "another fit"), (Hoarding, "kept")])
-def test_a_method_that_cheats_is_found(
+def test_method_that_uses_hidden_targets_is_detected(
     cheat: type[QuantileGNN], sign: str, graph: Data, saw: list[str]
 ) -> None:
     assert sign in signs(lambda: cheat(epochs=3), graph, graph.test_mask, saw)
 
 
 @pytest.mark.parametrize("name", ["qpignn", "conformal:sqr"])
-def test_a_library_that_hides_nothing_is_found(
+def test_library_that_hides_no_targets_is_detected(
     name: str, graph: Data, saw: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("qpignn.tasks.node.hide_targets", lambda data, keep: data)
     assert "handed to _fit" in signs(maker(name), graph, graph.test_mask, saw)
 
 
-def test_a_conformal_step_keeps_its_scoring_nodes_from_the_method_inside(
+def test_conformal_hides_calibration_targets_from_the_inner_method(
     graph: Data, saw: list[str]
 ) -> None:
     """The watch also fails where a given target is not blank outside the inner fit's nodes."""
@@ -171,7 +171,7 @@ def hidden_in(cell: Cell) -> Tensor:
 
 @pytest.mark.parametrize("view", ["transductive", "inductive", "isolated"])
 @pytest.mark.parametrize("method", ["qpignn", "conformal:sqr"])
-def test_no_cell_is_reached(
+def test_no_cell_uses_hidden_targets(
     view: str, method: str, saw: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cell = replace(CELL, view=view, method=method)
@@ -182,7 +182,7 @@ def test_no_cell_is_reached(
 
 
 @pytest.mark.parametrize("method", ["qpignn", "cfgnn"])  # on parts of the graph, and on the whole
-def test_no_published_cell_is_reached(
+def test_no_published_cell_uses_hidden_targets(
     method: str, saw: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     few = FEW if method == "cfgnn" else {}
@@ -197,7 +197,7 @@ def test_no_published_cell_is_reached(
     assert planted["picp"] == 0
 
 
-def test_a_view_that_hides_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_view_that_hides_no_targets_is_detected(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         "qpignn.data.settings.hide_targets", lambda data, keep: Data(**data.to_dict())
     )
@@ -227,18 +227,18 @@ def weights(folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize("method", ["qpignn", "conformal:sqr"])
-def test_no_command_is_reached(
+def test_no_command_uses_hidden_targets(
     method: str, qpignn: Callable[..., Any], saw: list[str], tmp_path: Path
 ) -> None:
     kept, shown = [], []
     for name, secret in (("one", SECRET), ("other", -1.0)):
         folder = tmp_path / name
-        words = (*tables(folder, secret), "--method", method, "--epochs", 3)
-        assert qpignn(*words).code == 0
+        arguments = (*tables(folder, secret), "--method", method, "--epochs", 3)
+        assert qpignn(*arguments).code == 0
         kept.append(weights(folder))
-        judged = qpignn("evaluate", folder / "model", "--json")
-        assert judged.code == 0, judged.err
-        assert '"picp": 0.0' in judged.out  # the judge does see them
+        evaluation = qpignn("evaluate", folder / "model", "--json")
+        assert evaluation.code == 0, evaluation.err
+        assert '"picp": 0.0' in evaluation.out  # the judge does see them
         assert weights(folder) == kept[-1]
         out = folder / "intervals.csv"
         assert qpignn("predict", folder / "model", "--only", "all", "--out", out).code == 0
@@ -249,15 +249,15 @@ def test_no_command_is_reached(
     assert not canary.holds_secret(load_method(tmp_path / "one" / "model"))
 
 
-def test_a_command_that_hides_nothing_is_found(
+def test_command_that_hides_no_targets_is_detected(
     qpignn: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(CLASSES, "quantile", Peeking)
     monkeypatch.setattr("qpignn.data.settings.hide_targets", lambda data, keep: data)
     kept = []
     for name, secret in (("one", 5.0), ("other", -5.0)):
-        words = (*tables(tmp_path / name, secret), "--method", "quantile", "--epochs", 3)
-        assert qpignn(*words).code == 0
+        arguments = (*tables(tmp_path / name, secret), "--method", "quantile", "--epochs", 3)
+        assert qpignn(*arguments).code == 0
         kept.append(weights(tmp_path / name))
     assert kept[0] != kept[1]
 
@@ -265,17 +265,17 @@ def test_a_command_that_hides_nothing_is_found(
 # ---- diagnoses
 
 
-def test_a_diagnosis_judges_by_hidden_targets_and_does_nothing_else_with_them(graph: Data) -> None:
+def test_diagnosis_uses_hidden_targets_for_evaluation_only(graph: Data) -> None:
     model = make_method("qpignn", epochs=3).fit(graph)
     before = canary.learnt(model)
     honest = model.diagnose(graph, by={"a": graph.x[:, 0].numpy()})
-    told = model.diagnose(plant(graph, graph.test_mask), by={"a": graph.x[:, 0].numpy()})
+    evaluated = model.diagnose(plant(graph, graph.test_mask), by={"a": graph.x[:, 0].numpy()})
     assert not canary.holds_secret(model)
     assert canary.learnt(model) == before
-    assert told.coverage is not None
-    assert told.coverage.covered == 0
-    assert told.shift == honest.shift
-    for one, other in zip(told.divisions, honest.divisions, strict=True):  # the same groups
+    assert evaluated.coverage is not None
+    assert evaluated.coverage.covered == 0
+    assert evaluated.shift == honest.shift
+    for one, other in zip(evaluated.divisions, honest.divisions, strict=True):  # the same groups
         assert one.name == other.name
         assert [(g.description, g.coverage.nodes, g.width) for g in one.groups] == [
             (g.description, g.coverage.nodes, g.width) for g in other.groups

@@ -22,7 +22,7 @@ LOWER = [0.0, 1.0, 0.0, 3.0]
 UPPER = [2.0, 3.0, 4.0, 7.0]  # widths 2, 2, 4, 4; middles 1, 2, 2, 5
 
 
-def test_by_hand() -> None:
+def test_metrics_hand_computed() -> None:
     assert metrics.picp(Y, LOWER, UPPER) == 0.5
     assert metrics.mpiw(Y, LOWER, UPPER) == 3.0
     assert metrics.nmpiw(Y, LOWER, UPPER) == pytest.approx(3 / 10)  # targets span −1 to 9
@@ -38,7 +38,7 @@ def test_by_hand() -> None:
     assert metrics.pinball_loss([5.0, 1.0], [3.0, 2.0], tau=0.9) == pytest.approx(0.95)
 
 
-def test_against_independent_libraries() -> None:
+def test_metrics_equal_those_of_independent_libraries() -> None:
     rng = np.random.default_rng(0)
     y, lower = rng.normal(size=200), rng.normal(size=200) - 1
     upper = lower + rng.exponential(2, size=200)
@@ -77,7 +77,9 @@ def test_winkler_is_proper_and_is_two_pinballs_over_alpha() -> None:
 
 
 @given(st.floats(-1e3, 1e3), st.floats(0.01, 100), st.integers(0, 2**32 - 1))
-def test_shift_and_scale_of_the_target(shift: float, scale: float, seed: int) -> None:
+def test_metrics_scale_with_shift_and_scale_of_the_target(
+    shift: float, scale: float, seed: int
+) -> None:
     rng = np.random.default_rng(seed)
     y, lower = rng.normal(size=20), rng.normal(size=20)
     upper = lower + rng.uniform(0.1, 2, size=20)
@@ -119,7 +121,7 @@ def test_levels_are_checked_under_their_own_name() -> None:
         metrics.pinball_loss(Y, LOWER, tau=1.0)
 
 
-def test_a_summary_in_the_units_of_the_given_targets() -> None:
+def test_summary_is_in_units_of_the_given_targets() -> None:
     intervals = Intervals([1, 2, 2, 5], LOWER, UPPER, 0.8)
     got = metrics.summary(intervals, Y, y_given=[0.0, 3.0, 5.0])  # a range of 5
     assert got["picp"] == 0.5
@@ -192,7 +194,7 @@ def test_rmse_of_extreme_sizes_is_that_of_scikit_learn(size: float) -> None:
     assert metrics.rmse(y, y) == 0.0
 
 
-def test_a_summary_of_one_node_has_no_range_to_divide_by() -> None:
+def test_summary_of_one_node_has_no_figures_divided_by_its_range() -> None:
     got = metrics.summary(Intervals([1], [0], [2], 0.9), [1.0], y_given=[0.0, 4.0])
     assert (got["picp"], got["mpiw"], got["nmpiw"], got["cwc"]) == (1.0, 0.5, None, None)
     with pytest.raises(ArrayError, match="y_given: expected targets with a range"):
@@ -220,19 +222,19 @@ def test_float32_columns_give_the_figures_of_the_same_numbers_in_float64() -> No
 
 
 @pytest.mark.parametrize("size", [1e-200, 1e-30, 1e30, 1e200])
-def test_a_summary_knows_no_unit(size: float) -> None:
+def test_summary_does_not_depend_on_the_unit_of_the_target(size: float) -> None:
     """Also where squares are beyond float64: figures are taken after division by the range."""
     columns = [size * np.array(column) for column in ([1.0, 2, 2, 5], LOWER, UPPER)]
-    found = metrics.summary(Intervals(*columns, 0.8), size * np.array(Y), y_given=[0.0, 5 * size])
+    actual = metrics.summary(Intervals(*columns, 0.8), size * np.array(Y), y_given=[0.0, 5 * size])
     wanted = metrics.summary(Intervals([1, 2, 2, 5], LOWER, UPPER, 0.8), Y, y_given=[0.0, 5.0])
     for name in ("mpiw_raw", "mae", "rmse"):  # in the target's unit
-        assert found.pop(name) == pytest.approx(size * wanted.pop(name), rel=1e-12)
-    found, wanted = ({k: v for k, v in one.items() if v is not None} for one in (found, wanted))
+        assert actual.pop(name) == pytest.approx(size * wanted.pop(name), rel=1e-12)
+    actual, wanted = ({k: v for k, v in one.items() if v is not None} for one in (actual, wanted))
     assert len(wanted) == 8
-    assert found == pytest.approx(wanted, rel=1e-12)
+    assert actual == pytest.approx(wanted, rel=1e-12)
 
 
-def test_a_summary_of_one_infinite_interval_among_others_has_no_middle() -> None:
+def test_summary_with_an_infinite_interval_has_no_mpe() -> None:
     half_open = Intervals([1.0, 2.0], [0.0, 0.0], [2.0, np.inf], 0.9)
     got = metrics.summary(half_open, [1.0, 3.0], y_given=[0.0, 4.0])
     assert (got["picp"], got["mpiw"], got["mpe"]) == (1.0, np.inf, None)

@@ -51,22 +51,22 @@ def at_size_one(name: str) -> Intervals:
     return intervals_of(name, graph())
 
 
-def check_bounds(found: Intervals) -> None:
-    assert np.isfinite(found.width).all()
-    assert (found.width > 0).all()
-    assert (found.lower <= found.prediction).all()
-    assert (found.prediction <= found.upper).all()
+def check_bounds(actual: Intervals) -> None:
+    assert np.isfinite(actual.width).all()
+    assert (actual.width > 0).all()
+    assert (actual.lower <= actual.prediction).all()
+    assert (actual.prediction <= actual.upper).all()
 
 
 @every_method
 @pytest.mark.parametrize("size", [1e-30, 1e30])
 def test_intervals_are_in_the_unit_of_the_target(name: str, size: float) -> None:
     """Powers of ten are rounded: the last bit of a scaled target may differ, and be trained on."""
-    found = intervals_of(name, graph(size))
-    check_bounds(found)
+    intervals = intervals_of(name, graph(size))
+    check_bounds(intervals)
     for column in COLUMNS:
         wanted = getattr(at_size_one(name), column)
-        np.testing.assert_allclose(getattr(found, column) / size, wanted, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(getattr(intervals, column) / size, wanted, rtol=0, atol=1e-5)
 
 
 @every_method
@@ -74,10 +74,10 @@ def test_intervals_are_in_the_unit_of_the_target(name: str, size: float) -> None
 def test_powers_of_two_change_no_bit(name: str, power: int) -> None:
     """2^±660 is about 10^±199: squares and products of two widths are beyond float64."""
     size = 2.0**power
-    found = intervals_of(name, graph(size))
+    intervals = intervals_of(name, graph(size))
     for column in COLUMNS:
         np.testing.assert_array_equal(
-            getattr(found, column) / size, getattr(at_size_one(name), column)
+            getattr(intervals, column) / size, getattr(at_size_one(name), column)
         )
 
 
@@ -87,17 +87,17 @@ def test_powers_of_two_change_no_bit_of_conformal_scores(
     settings: dict[str, Any], power: int
 ) -> None:
     plain = intervals_of("conformal:sqr", graph(), **settings)
-    found = intervals_of("conformal:sqr", graph(2.0**power), **settings)
-    np.testing.assert_array_equal(found.upper / 2.0**power, plain.upper)
+    intervals = intervals_of("conformal:sqr", graph(2.0**power), **settings)
+    np.testing.assert_array_equal(intervals.upper / 2.0**power, plain.upper)
 
 
 @pytest.mark.parametrize("size", [1e-30, 1e30])
 def test_targets_in_float32(size: float) -> None:
-    found = intervals_of("qpignn", graph(size, dtype=torch.float32))
-    check_bounds(found)
+    intervals = intervals_of("qpignn", graph(size, dtype=torch.float32))
+    check_bounds(intervals)
     wanted = at_size_one("qpignn")
     # targets were rounded to 24 bits; five epochs of lr 0.01 make little more of it
-    np.testing.assert_allclose(found.upper / size, wanted.upper, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(intervals.upper / size, wanted.upper, rtol=0, atol=1e-5)
 
 
 def heavy(size: float) -> Data:
@@ -108,17 +108,17 @@ def heavy(size: float) -> Data:
 
 
 @pytest.mark.parametrize("power", [-330, 330])
-def test_a_square_root_knows_no_unit(power: int) -> None:
-    found, wanted = (
+def test_sqrt_transform_does_not_depend_on_the_unit(power: int) -> None:
+    intervals, wanted = (
         QpiGNN(epochs=30, target_transform="sqrt").fit(data).predict_interval(data)
         for data in (heavy(4.0**power), heavy(1.0))
     )
-    np.testing.assert_array_equal(found.lower / 4.0**power, wanted.lower)
-    np.testing.assert_array_equal(found.upper / 4.0**power, wanted.upper)
+    np.testing.assert_array_equal(intervals.lower / 4.0**power, wanted.lower)
+    np.testing.assert_array_equal(intervals.upper / 4.0**power, wanted.upper)
 
 
 @pytest.mark.parametrize("size", [1e30, 1e200])
-def test_a_heavy_tail_is_seen_at_any_size(size: float) -> None:
+def test_heavy_tail_is_detected_at_any_scale(size: float) -> None:
     model = QpiGNN(epochs=30).fit(heavy(size))
     assert model.y_scaler_.name == "log1p"
     check_bounds(model.predict_interval(heavy(size)))
@@ -140,31 +140,31 @@ def test_column_constant_on_labelled_nodes_only_is_left_out_with_a_warning(
     elsewhere.x[~labelled, -1] = 10.0
     elsewhere.feature_names = [f"column {i}" for i in range(elsewhere.x.shape[1])]
     wanted = "constant on the labelled nodes"
-    found = []
+    results = []
     for graph_of_fit in (everywhere, elsewhere):
         method = make_method(name, epochs=5, **SETTINGS.get(name, {}))
         with warnings.catch_warnings(record=True) as record:
             warnings.simplefilter("always")
             method.fit(graph_of_fit, labelled)
-        told = [str(w.message) for w in record if wanted in str(w.message)]
+        messages = [str(w.message) for w in record if wanted in str(w.message)]
         if graph_of_fit is everywhere:
-            assert not told
+            assert not messages
         else:
-            assert len(told) == 1
-            assert f"feature columns {elsewhere.feature_names[-1]!r}: {wanted}" in told[0]
-        found.append(method.predict_interval(graph_of_fit))
+            assert len(messages) == 1
+            assert f"feature columns {elsewhere.feature_names[-1]!r}: {wanted}" in messages[0]
+        results.append(method.predict_interval(graph_of_fit))
     for column in COLUMNS:
-        np.testing.assert_array_equal(*(getattr(intervals, column) for intervals in found))
+        np.testing.assert_array_equal(*(getattr(intervals, column) for intervals in results))
 
 
 @every_method
-def test_a_constant_column_of_any_value_changes_nothing(name: str) -> None:
-    found = []
+def test_constant_column_changes_no_interval(name: str) -> None:
+    results = []
     for constant in (0.1, -1e30):
         data = graph()
         data.x = torch.cat([data.x.double(), torch.full((100, 1), constant).double()], dim=1)
-        found.append(intervals_of(name, data))
-    one, other = found
+        results.append(intervals_of(name, data))
+    one, other = results
     np.testing.assert_array_equal(other.lower, one.lower)
     np.testing.assert_array_equal(other.upper, one.upper)
 
@@ -174,10 +174,10 @@ def test_constant_features_give_nodes_without_edges_one_interval(name: str) -> N
     data = graph()
     data.x = torch.full((100, 2), 0.1)
     data.edge_index = torch.empty(2, 0, dtype=torch.long)
-    found = intervals_of(name, data)
-    check_bounds(found)
-    assert np.ptp(found.lower) <= 1e-6 * found.width[0]
-    assert np.ptp(found.upper) <= 1e-6 * found.width[0]
+    intervals = intervals_of(name, data)
+    check_bounds(intervals)
+    assert np.ptp(intervals.lower) <= 1e-6 * intervals.width[0]
+    assert np.ptp(intervals.upper) <= 1e-6 * intervals.width[0]
 
 
 @every_method
@@ -201,7 +201,7 @@ def side_by_side(one: Data, other: Data) -> Data:
 
 
 @every_method
-def test_parts_that_no_edge_joins_are_strangers(name: str) -> None:
+def test_disconnected_graphs_do_not_affect_each_other(name: str) -> None:
     data = graph()
     model = make_method(name, epochs=5, **SETTINGS.get(name, {})).fit(data)
     other = graph(nodes=40)
@@ -225,16 +225,16 @@ def star(leaves: int, dtype: torch.dtype = torch.float32) -> Data:
 
 
 @pytest.mark.parametrize("batch_size", [None, 64])
-def test_a_hub_of_a_hundred_thousand_neighbours(batch_size: int | None) -> None:
+def test_hub_of_100000_neighbours_float32_agrees_with_float64(batch_size: int | None) -> None:
     """Float32 follows float64: three epochs of lr 0.01 begin at the same weights and masks."""
     data = star(10**5)
-    found = {}
+    results = {}
     for dtype in ("float32", "float64"):
         model = QpiGNN(members=1, hidden=4, epochs=3, batch_size=batch_size, dtype=dtype)
-        found[dtype] = model.fit(data).predict_interval(data)
-        check_bounds(found[dtype])
+        results[dtype] = model.fit(data).predict_interval(data)
+        check_bounds(results[dtype])
     for column in COLUMNS:
-        single, double = (getattr(found[dtype], column) for dtype in ("float32", "float64"))
+        single, double = (getattr(results[dtype], column) for dtype in ("float32", "float64"))
         np.testing.assert_allclose(single, double, rtol=0, atol=2e-6)
 
 
@@ -244,10 +244,10 @@ def relabelled(data: Data, order: Tensor) -> Data:
     return Data(x=data.x[order], edge_index=place[data.edge_index])
 
 
-def test_the_place_of_a_hub_among_the_nodes_does_not_matter() -> None:
+def test_intervals_do_not_depend_on_the_position_of_a_hub() -> None:
     data = star(10**5)
     model = QpiGNN(members=1, hidden=4, epochs=3).fit(data)
     order = torch.arange(10**5, -1, -1)
-    found = model.predict_interval(relabelled(data, order))
+    intervals = model.predict_interval(relabelled(data, order))
     wanted = model.predict_interval(data).select(order.numpy())
-    np.testing.assert_allclose(found.lower, wanted.lower, rtol=0, atol=2e-6)
+    np.testing.assert_allclose(intervals.lower, wanted.lower, rtol=0, atol=2e-6)

@@ -26,13 +26,13 @@ def test_every_test_named_on_the_page_exists() -> None:
     assert missing(PAGE) == []
 
 
-def test_a_name_that_is_gone_would_be_found() -> None:
+def test_missing_lists_names_that_do_not_exist() -> None:
     page = "`tests/test_promises.py::test_nothing` `tests/none.py::test_it` `tests/x.py::missing`"
     assert len(missing(page)) == 3
     assert missing("`tests/test_promises.py::missing`") == []
 
 
-def test_every_promise_names_a_test_and_no_name_escapes() -> None:
+def test_every_promise_is_one_sentence_and_names_tests() -> None:
     rows = [line for line in PAGE.splitlines() if line.startswith("| ")]
     rows = [line for line in rows if not line.startswith("| guarantee |")]
     assert len(rows) > 40
@@ -45,7 +45,7 @@ def test_every_promise_names_a_test_and_no_name_escapes() -> None:
     assert len(NAMED.findall(PAGE)) == PAGE.count("::")
 
 
-def test_the_page_can_be_found() -> None:
+def test_page_is_linked() -> None:
     assert "What qpignn promises: promises.md" in (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
     assert "(docs/promises.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
     assert "(promises.md)" in (ROOT / "docs" / "coverage.md").read_text(encoding="utf-8")

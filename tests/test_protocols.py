@@ -24,7 +24,7 @@ HAND_OVER = {
 }
 
 
-def test_published_outside_paper_is_named_by_hand_over_places_only() -> None:
+def test_published_outside_paper_is_named_in_listed_modules_only() -> None:
     modules = {path.relative_to(SOURCE) for path in SOURCE.rglob("*.py")}
     naming = {
         module.as_posix()
@@ -37,13 +37,13 @@ def test_published_outside_paper_is_named_by_hand_over_places_only() -> None:
 
 def test_protocol_name_outside_paper_is_compared_with_nothing() -> None:
     branching = re.compile(r"""protocol\w*\s*(==|!=|\bin\b|\bnot in\b)\s*["'(\[]""")
-    found = [
+    paths = [
         str(path)
         for path in SOURCE.rglob("*.py")
         if path.relative_to(SOURCE).parts[0] != "paper"
         and branching.search(path.read_text(encoding="utf-8"))
     ]
-    assert found == []
+    assert paths == []
 
 
 @pytest.mark.parametrize("name", PROTOCOLS)
@@ -70,7 +70,7 @@ class Tiny(Corrected):
 TINY = Tiny()
 
 
-def test_protocol_of_an_installed_package_is_found_and_run(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_protocol_of_an_installed_package_can_be_run(monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     sys.modules["tiny_protocol"] = sys.modules[__name__]

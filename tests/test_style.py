@@ -36,14 +36,14 @@ def methods(tree: ast.Module) -> dict[str, int]:
 
 
 def test_public_definitions_have_complete_docstrings() -> None:
-    found = check_docstrings.check([SOURCE], ROOT / "src")
-    assert not found, "\n" + "\n".join(found)
+    problems = check_docstrings.check([SOURCE], ROOT / "src")
+    assert not problems, "\n" + "\n".join(problems)
 
 
 @pytest.mark.parametrize("name", check_wording.DEFAULT)
 def test_names_and_text_use_standard_terms(name: str) -> None:
-    found = check_wording.check([ROOT / name])
-    assert not found, "\n" + "\n".join(found)
+    problems = check_wording.check([ROOT / name])
+    assert not problems, "\n" + "\n".join(problems)
 
 
 @pytest.mark.parametrize("name", MODULES)

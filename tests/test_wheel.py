@@ -25,8 +25,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("wheel")
     build = ["wheel", str(ROOT), "--no-deps", "--no-build-isolation", "--wheel-dir", str(folder)]
     subprocess.run([*PIP, *build], check=True)
-    (found,) = folder.glob("qpignn-*.whl")
-    return found
+    (path,) = folder.glob("qpignn-*.whl")
+    return path
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def elsewhere(installed: Path, *command: str) -> str:
 def test_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "qpignn/py.typed" in names
-    assets = ["page.html", "page.css", *(f"{name}.js" for name in SCRIPTS)]
+    assets = ["page.html", "page.css", "metrics.csv", *(f"{name}.js" for name in SCRIPTS)]
     assert {f"qpignn/reports/assets/{name}" for name in assets} <= set(names)
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"qpignn"}
 
@@ -76,7 +76,7 @@ def test_metadata_bounds_torch_to_the_tested_range(metadata: Message) -> None:
     assert not always & {"matplotlib", "openpyxl", "pooch", "optuna", "ray", "mkdocs"}
 
 
-def test_metadata_links_lead_to_the_project(metadata: Message) -> None:
+def test_metadata_links_are_those_of_the_project(metadata: Message) -> None:
     assert {"Homepage", "Source", "Issues"} <= {
         link.split(",")[0] for link in metadata.get_all("Project-URL") or []
     }

@@ -29,16 +29,16 @@ NOTHING = {"None", "NoReturn", "Never"}
 
 def sections(docstring: str) -> dict[str, str]:
     """Return the text of every section of a docstring, by the section's name."""
-    found: dict[str, list[str]] = {"": []}
+    texts: dict[str, list[str]] = {"": []}
     current = ""
     for line in docstring.splitlines():
         match = SECTION.match(line)
         if match:
             current = match[1]
-            found[current] = []
+            texts[current] = []
         else:
-            found[current].append(line)
-    return {name: "\n".join(lines) for name, lines in found.items()}
+            texts[current].append(line)
+    return {name: "\n".join(lines) for name, lines in texts.items()}
 
 
 def parameters(function: Function) -> list[str]:
@@ -52,7 +52,7 @@ def parameters(function: Function) -> list[str]:
 
 def raised(function: Function) -> set[str]:
     """Return the names of the exceptions that a function's own body raises."""
-    found, waiting = set(), list(function.body)
+    names, waiting = set(), list(function.body)
     while waiting:
         node = waiting.pop()
         if isinstance(node, Function | ast.Lambda | ast.ClassDef):
@@ -60,9 +60,9 @@ def raised(function: Function) -> set[str]:
         if isinstance(node, ast.Raise) and node.exc is not None:
             error = node.exc.func if isinstance(node.exc, ast.Call) else node.exc
             if isinstance(error, ast.Name) and error.id[:1].isupper():
-                found.add(error.id)
+                names.add(error.id)
         waiting += ast.iter_child_nodes(node)
-    return found
+    return names
 
 
 def decorators(node: Function | ast.ClassDef) -> set[str]:
@@ -90,20 +90,20 @@ def function_problems(function: Function, *, overrides: bool) -> Iterator[str]:
     if docstring is None:
         yield "no docstring"
         return
-    found, marks = sections(docstring), decorators(function)
+    present, marks = sections(docstring), decorators(function)
     if not (overrides or "overload" in marks):
         missing = [
-            name for name in parameters(function) if not mentions(found.get("Args", ""), name)
+            name for name in parameters(function) if not mentions(present.get("Args", ""), name)
         ]
         if missing:
             yield f"Args: lacks {', '.join(missing)}"
     returns = "" if function.returns is None else ast.unparse(function.returns)
     exempt = marks & {"property", "cached_property", "setter", "overload"} or overrides
-    described = {"Returns", "Yields"} & found.keys() or re.match(r"(Return|Yield)s?\b", docstring)
+    described = {"Returns", "Yields"} & present.keys() or re.match(r"(Return|Yield)s?\b", docstring)
     if returns not in NOTHING and not exempt and not described:
         yield "no Returns: or Yields:"
     missing_errors = {
-        name for name in raised(function) if not mentions(found.get("Raises", ""), name)
+        name for name in raised(function) if not mentions(present.get("Raises", ""), name)
     }
     missing_errors -= {"NotImplementedError", "AssertionError", "SystemExit", "StopIteration"}
     if missing_errors and not overrides:
@@ -120,8 +120,8 @@ def class_problems(node: ast.ClassDef) -> Iterator[str]:
     if docstring is None:
         yield "no docstring"
         return
-    found = sections(docstring)
-    described = found.get("Args", "") + found.get("Attributes", "") + found.get("Shapes", "")
+    present = sections(docstring)
+    described = present.get("Args", "") + present.get("Attributes", "") + present.get("Shapes", "")
     bases = {ast.unparse(base) for base in node.bases}
     if "dataclass" in decorators(node) or "NamedTuple" in bases:
         fields = [
@@ -183,14 +183,14 @@ def inherited_methods(trees: dict[Path, ast.Module]) -> dict[str, set[str]]:
     }
 
     def above(name: str, seen: frozenset[str]) -> set[str]:
-        found: set[str] = set()
+        names: set[str] = set()
         for base in classes[name].bases:
-            known = ast.unparse(base).split("[")[0].split(".")[-1]
-            if known in classes and known not in seen:
-                found |= own[known] | above(known, seen | {known})
-            elif known == "Module":
-                found.add("forward")
-        return found
+            parent = ast.unparse(base).split("[")[0].split(".")[-1]
+            if parent in classes and parent not in seen:
+                names |= own[parent] | above(parent, seen | {parent})
+            elif parent == "Module":
+                names.add("forward")
+        return names
 
     return {name: above(name, frozenset({name})) for name in classes}
 
@@ -204,11 +204,11 @@ def check(paths: list[Path], everything: Path) -> list[str]:
     """
     trees = {path: ast.parse(path.read_text()) for path in sorted(everything.rglob("*.py"))}
     inherited = inherited_methods(trees)
-    found = []
+    listed = []
     for path, tree in trees.items():
         if any(path.is_relative_to(chosen) for chosen in paths):
-            found += [f"{path}:{line}" for line in problems(tree, inherited)]
-    return found
+            listed += [f"{path}:{line}" for line in problems(tree, inherited)]
+    return listed
 
 
 def main() -> None:
@@ -216,10 +216,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("paths", nargs="*", type=Path, default=[Path("src")])
     asked = parser.parse_args()
-    found = check(asked.paths, Path("src"))
-    print("\n".join(found))
-    print(f"{len(found)} problems")
-    raise SystemExit(bool(found))
+    listed = check(asked.paths, Path("src"))
+    print("\n".join(listed))
+    print(f"{len(listed)} problems")
+    raise SystemExit(bool(listed))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """List identifiers and phrases that the style guide replaces by standard terms.
 
-    python tools/check_wording.py [PATH ...]   # default: src, docs, examples and pages
+    python tools/check_wording.py [PATH ...]   # default: code, tests, docs and pages
 
 Identifiers are checked in Python code (variables, arguments, functions, classes, attributes) and in
 the names of modules. Phrases are checked in comments and in strings as a whole, so that docstrings,
@@ -18,9 +18,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 DEFAULT = (
-    *("src", "docs", "examples", "README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"),
-    *("SECURITY.md", "CHANGELOG.md"),
+    *("src", "tests", "tools", "benchmarks", "docs", "examples"),
+    *("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md"),
 )
+LISTING = ("check_wording.py", "test_style.py")
+"""Files that contain the words because they list or test them."""
 SUFFIXES = (".py", ".pyi", ".md", ".js", ".html", ".ipynb")
 IDENTIFIERS = {
     *("told", "said", "found", "known", "calm", "dear", "amiss", "strangers", "nobody", "everyone"),
@@ -134,7 +136,7 @@ def problems(path: Path) -> Iterator[str]:
 
 
 def check(paths: list[Path]) -> list[str]:
-    """Return the problems of all files below some paths.
+    """Return the problems of all files below some paths, apart from :data:`LISTING`.
 
     Args:
         paths: files or folders.
@@ -143,7 +145,7 @@ def check(paths: list[Path]) -> list[str]:
         file
         for path in paths
         for file in (sorted(path.rglob("*")) if path.is_dir() else [path])
-        if file.suffix in SUFFIXES
+        if file.suffix in SUFFIXES and file.name not in LISTING
     ]
     return [problem for file in files for problem in problems(file)]
 
@@ -152,10 +154,10 @@ def main() -> None:
     """Print the problems; exit with 1 if there are any."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("paths", nargs="*", type=Path, default=[Path(name) for name in DEFAULT])
-    found = check(parser.parse_args().paths)
-    print("\n".join(found))
-    print(f"{len(found)} problems")
-    raise SystemExit(bool(found))
+    listed = check(parser.parse_args().paths)
+    print("\n".join(listed))
+    print(f"{len(listed)} problems")
+    raise SystemExit(bool(listed))
 
 
 if __name__ == "__main__":

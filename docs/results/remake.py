@@ -1,7 +1,8 @@
 """Make the pages of results: run missing fits, then fill in tables, pictures and sentences.
 
 A run that was killed continues where it stopped, because every finished fit is stored in the
-results file. A page is written as soon as all its fits are finished.
+results file. A page is written as soon as all its fits are finished. Finished fits of the present
+code are also kept in the repository (``stored_rows.py``).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from qpignn.experiments.digest import SHORT, code_digest
 from qpignn.experiments.run import run_cells
 from qpignn.experiments.store import Store
 from qpignn.io.files import atomic_files, cache_folder, write_atomically
+from stored_rows import read_rows, write_rows
 from studies import JOBS, Scale, datasets_here
 
 ROOT = Path(__file__).parent.parent.parent
@@ -249,8 +251,14 @@ def main() -> int:
             store = Store(options.results) if options.results.exists() else None
             say("\n".join(check(PAGES, store)))
             return 0
-        scale = Scale(options.seeds, quick=options.quick)
-        failed = remake(PAGES, Store(options.results), scale, into=options.into, jobs=options.jobs)
+        scale, store = Scale(options.seeds, quick=options.quick), Store(options.results)
+        if options.into == ROOT:
+            say(f"{read_rows(store):,} fits taken from the repository")
+        try:
+            failed = remake(PAGES, store, scale, into=options.into, jobs=options.jobs)
+        finally:
+            if options.into == ROOT:
+                write_rows(store, [key for work in work_of(PAGES, Scale()) for key in work.cells])
         for path in unused() if options.into == ROOT else ():
             path.unlink()
             say(f"deleted {path}, which no page shows")

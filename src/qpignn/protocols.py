@@ -134,9 +134,7 @@ def find_protocol(name: str) -> ExperimentProtocol:
         'transductive'
     """
     check_choice("protocol", name, protocol_names())
-    protocol: ExperimentProtocol = (
-        load_object(PROTOCOLS[name])
-        if name in PROTOCOLS
-        else load_installed(GROUP, name, ExperimentProtocol)
-    )
+    path = PROTOCOLS.get(name)
+    protocol: ExperimentProtocol
+    protocol = load_object(path) if path else load_installed(GROUP, name, ExperimentProtocol)
     return protocol

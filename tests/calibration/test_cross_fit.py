@@ -51,7 +51,7 @@ Y = np.array([-9.0, -4.0, -1.0, 0.0, 0.5, 1.0, 2.0, 3.0, 5.0])  # nine nodes, va
         (Form("both", None, 0.0), 0.5, 2.0, 2.0),  # all half-widths are alike anyway
     ],
 )
-def test_forms_by_hand(form: Form, level: float, below: float, above: float) -> None:
+def test_form_fit_hand_computed(form: Form, level: float, below: float, above: float) -> None:
     scaling = form.fit(outputs_of(9), Y, level)
     assert (scaling.below, scaling.above) == pytest.approx((below, above))
     if form.power < 1:
@@ -67,7 +67,7 @@ def test_forms_by_hand(form: Form, level: float, below: float, above: float) -> 
     st.sampled_from(cross_fit.POWERS),
     st.integers(1, 60),
 )
-def test_every_form_covers_what_it_must_and_holds_the_value(
+def test_every_form_reaches_the_level_and_contains_the_value(
     seed: int, level: float, share: float | None, power: float, count: int
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -109,14 +109,14 @@ def test_evened_half_widths_keep_their_sides_apart() -> None:
     assert (even.below, even.above) == pytest.approx((5.0, 45.0))
 
 
-def test_half_drawn_half_widths_by_hand() -> None:
+def test_form_power_one_half_hand_computed() -> None:
     """Means 4 and 16, so units 2 and 4: the first node is 6 / (2 · √1) = 3 off, the other less."""
     outputs = MemberOutputs(np.zeros(2), np.array([1.0, 7.0]), np.array([4.0, 28.0]))
     fitted = Form("both", None, 0.5).fit(outputs, np.array([-6.0, 40.0]), 0.6)
     assert fitted == WidthScaling(pytest.approx(3 * 2), pytest.approx(3 * 4), 0.5)
 
 
-def test_a_price_by_hand() -> None:
+def test_price_hand_computed() -> None:
     """Widths 2 and 4, one target 1 too high at 2 / 0.2 a unit: √(3 · (6 + 10) / 2)."""
     y, lower, upper = np.array([1.0, 5.0]), np.zeros(2), np.array([2.0, 4.0])
     assert cross_fit.price(y, lower, upper, level=0.8) == pytest.approx((3 * 8) ** 0.5)
@@ -135,7 +135,7 @@ def test_price_of_heavy_tailed_targets_takes_the_median_width() -> None:
     assert plain == pytest.approx((22.4 * (22.4 + 20 * 2 / 5)) ** 0.5)
 
 
-def test_price_of_heavy_tailed_targets_is_not_ruled_by_one_of_them() -> None:
+def test_price_of_heavy_tailed_targets_is_robust_to_one_wide_interval() -> None:
     y = np.linspace(1, 2, 100)
     narrow, wide = (y - 0.1, y + 0.1), (y - 0.5, y + 0.5)
     narrow[1][-1] = 1e6  # one interval that exploded
@@ -166,7 +166,9 @@ def outliers(below: int, count: int = 1000, level: float = 0.9) -> tuple[MemberO
     ("share", "below"),
     [(0.0, 0), (0.1, 9), (0.25, 24), (0.5, 49), (0.75, 73), (0.9, 88), (1.0, 98)],
 )
-def test_the_share_of_the_miss_that_fits_the_tails_is_found(share: float, below: int) -> None:
+def test_choose_form_chooses_the_division_of_alpha_that_fits_the_tails(
+    share: float, below: int
+) -> None:
     """98 of 1,000 may be missed; any other share keeps some of the far ones."""
     outputs, y = outliers(below)
     assert choose_form(outputs, y, 0.9) == Form("both", share, 1.0)
@@ -190,8 +192,8 @@ def test_calibrate_few_nodes_uses_form_that_depends_on_their_number_only(tails: 
     for _ in range(20):
         half = np.exp(2 * rng.normal(size=100))
         outputs = MemberOutputs(rng.normal(size=100), half, rng.uniform(1, 9, 100))
-        found = choose_form(outputs, rng.exponential(size=100), 0.9, tails=tails)
-        assert found == Form("both", None, 0.5)  # 100 / (100 + 100)
+        form = choose_form(outputs, rng.exponential(size=100), 0.9, tails=tails)
+        assert form == Form("both", None, 0.5)  # 100 / (100 + 100)
 
 
 def test_calibrate_few_nodes_covers_a_new_node_at_the_level() -> None:
@@ -209,21 +211,21 @@ def test_calibrate_few_nodes_covers_a_new_node_at_the_level() -> None:
 
 
 @pytest.mark.parametrize("power", [0.5, 0.0])
-def test_half_widths_are_drawn_as_far_as_the_noise_says(power: float) -> None:
+def test_choose_form_chooses_the_power_of_the_noise(power: float) -> None:
     rng = np.random.default_rng(7)
     half = np.exp(2 * rng.normal(size=2000))
     outputs = MemberOutputs(np.zeros(2000), half, half)
-    found = choose_form(outputs, half**power * rng.normal(size=2000), 0.9)
-    assert found.power == power
+    form = choose_form(outputs, half**power * rng.normal(size=2000), 0.9)
+    assert form.power == power
 
 
-def test_the_words_of_the_interface() -> None:
+def test_sides_and_tails_are_the_documented_names() -> None:
     """They stand in saved models and in scripts."""
     assert intervals.SIDES == ("both", "lower", "upper")
     assert cross_fit.TAILS == ("free", "equal", "symmetric")
 
 
-def test_one_sided_noise_frees_the_tails() -> None:
+def test_choose_form_one_sided_noise_divides_alpha_unequally() -> None:
     """5 % far above: the shortest 90 % interval gives that side most of the miss."""
     rng = np.random.default_rng(1)
     y = rng.uniform(0, 1, 1000)
@@ -240,7 +242,7 @@ def test_one_sided_noise_frees_the_tails() -> None:
     assert np.mean(upper - lower) > 1.05
 
 
-def test_on_symmetric_noise_the_nets_own_form_stays() -> None:
+def test_choose_form_symmetric_noise_keeps_the_form_of_the_nets() -> None:
     rng = np.random.default_rng(2)
     half = np.exp(rng.normal(size=1000))
     outputs = MemberOutputs(np.zeros(1000), half, half)
@@ -248,7 +250,7 @@ def test_on_symmetric_noise_the_nets_own_form_stays() -> None:
     assert own == Form("both", None, 1.0)
 
 
-def test_half_widths_that_mean_nothing_are_evened_out() -> None:
+def test_uninformative_half_widths_are_replaced_by_equal_ones() -> None:
     rng = np.random.default_rng(3)
     half = np.exp(2 * rng.normal(size=1000))
     outputs = MemberOutputs(np.zeros(1000), half, half)
@@ -265,13 +267,13 @@ def test_widths_are_compared_in_the_unit_of_the_target() -> None:
     assert steep.above < plain.above  # where a step costs more dollars, more misses go there
 
 
-def test_members_judge_only_nodes_they_held_out() -> None:
+def test_members_are_scored_on_nodes_they_held_out_only() -> None:
     rng = np.random.default_rng(5)
     y = rng.normal(size=200)
     held_out = np.zeros((5, 200), dtype=bool)
     held_out[np.arange(200) % 5, np.arange(200)] = True
-    held_out[:, :20] = False  # nobody can judge these
-    value = np.where(held_out, 0.0, y)  # whoever saw a node knows it by heart
+    held_out[:, :20] = False  # no member can be scored on these
+    value = np.where(held_out, 0.0, y)  # members are exact on nodes they were trained on
     outputs = MemberOutputs(value, np.ones((5, 200)), np.ones((5, 200)))
     scaling, price = CrossFit().fit(outputs, held_out, y, 0.9)
     honest = cross_fit.Form("both", None, 1.0).fit(outputs_of(180), y[20:], 0.9)
@@ -319,7 +321,7 @@ def test_members_are_priced_in_the_unit_of_the_target() -> None:
     assert steep.below > scaling.below
 
 
-def test_the_node_that_fewest_nets_held_out_decides_how_far_to_go() -> None:
+def test_cross_fit_node_held_out_by_fewest_nets_limits_the_extrapolation() -> None:
     """One node has a single net to judge it, so nothing is known about averages of more."""
     rng = np.random.default_rng(8)
     held_out = np.arange(200) % 2 == np.array([0, 0, 1, 1])[:, None]  # two nets a node
@@ -331,7 +333,7 @@ def test_the_node_that_fewest_nets_held_out_decides_how_far_to_go() -> None:
     assert (scaling.below, scaling.above) == (pytest.approx(factor), pytest.approx(factor))
 
 
-def test_more_nets_by_hand() -> None:
+def test_for_more_members_hand_computed() -> None:
     """Factors 3 for one net and 2 for two fall by 2 in 1/nets: 1 + 2/10 for ten, given nodes."""
 
     def carried(
@@ -352,7 +354,7 @@ def test_more_nets_by_hand() -> None:
     assert (sides.below, sides.above) == (pytest.approx(1.2), pytest.approx(5.1))
 
 
-def test_the_average_of_ten_is_covered_though_only_two_held_a_node_out() -> None:
+def test_cross_fit_ten_members_two_held_out_each_reaches_the_level() -> None:
     """Noise of the nets' own: two leave half of its variance, ten a tenth; ask both ways."""
     rng = np.random.default_rng(6)
     held_out = np.zeros((10, 4000), dtype=bool)
@@ -372,21 +374,21 @@ def test_the_average_of_ten_is_covered_though_only_two_held_a_node_out() -> None
     assert np.mean((lower <= y) & (y <= upper)) > 0.93
 
 
-def test_price_of_heavy_tailed_targets_by_hand() -> None:
+def test_price_of_heavy_tailed_targets_hand_computed() -> None:
     y, lower = np.array([3.0, 3.0, 9.0]), np.array([2.0, 1.0, 4.0])
     upper = np.array([4.0, 5.0, 8.0])
     # widths 2, 4, 4; scores at 0.9: 2, 4 and 4 + 20 · 1
     expected = np.sqrt(4.0) * np.sqrt((2 * 4 * 24) ** (1 / 3))
-    found = cross_fit.price(y, lower, upper, level=0.9, heavy_tailed=True)
-    assert found == pytest.approx(expected)
+    price = cross_fit.price(y, lower, upper, level=0.9, heavy_tailed=True)
+    assert price == pytest.approx(expected)
 
 
 def test_price_of_heavy_tailed_targets_counts_no_score_below_a_thousandth_of_the_median() -> None:
     y = np.array([1.0, 1.0, 1.0])
     lower, upper = np.array([1.0, 0.5, 0.5]), np.array([1.0, 1.5, 1.5])
     expected = np.sqrt(1.0) * np.sqrt((0.001 * 1 * 1) ** (1 / 3))
-    found = cross_fit.price(y, lower, upper, level=0.9, heavy_tailed=True)
-    assert found == pytest.approx(expected)
+    price = cross_fit.price(y, lower, upper, level=0.9, heavy_tailed=True)
+    assert price == pytest.approx(expected)
 
 
 def few_far_too_wide() -> tuple[MemberOutputs, np.ndarray]:
@@ -408,11 +410,11 @@ def test_calibrate_members_heavy_tailed_targets_prices_the_typical_node() -> Non
     outputs, y = few_far_too_wide()
     members = MemberOutputs(*(part[None] for part in (outputs.value, outputs.below, outputs.above)))
     held_out = np.ones((1, len(y)), dtype=bool)
-    scaling, found = CrossFit(tails="equal").fit(members, held_out, y, 0.9, heavy_tailed=True)
+    scaling, price = CrossFit(tails="equal").fit(members, held_out, y, 0.9, heavy_tailed=True)
     assert scaling.power == 1.0  # of the typical node, not the one of the means
     assert CrossFit(tails="equal").fit(members, held_out, y, 0.9)[0].power < 1
     lower, upper = scaling.bounds(outputs)
-    assert found == pytest.approx(cross_fit.price(y, lower, upper, level=0.9, heavy_tailed=True))
+    assert price == pytest.approx(cross_fit.price(y, lower, upper, level=0.9, heavy_tailed=True))
 
 
 def test_calibrate_forms_compete_from_200_nodes_on() -> None:

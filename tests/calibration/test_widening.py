@@ -96,8 +96,8 @@ def test_growth_of_planted_errors_is_found_and_never_negative() -> None:
     hops, unusual = draw.uniform(0, 10, 20_000), draw.uniform(0, 1, 20_000)
     usual = draw.normal(size=20_000)
     errors = draw.normal(size=20_000) * np.sqrt(1 + 0.3 * hops + 2 * unusual)
-    found = fit_growth(usual, errors, np.stack([hops, unusual]))
-    assert found == pytest.approx((0.3, 2.0), rel=0.2)
+    growth = fit_growth(usual, errors, np.stack([hops, unusual]))
+    assert growth == pytest.approx((0.3, 2.0), rel=0.2)
     assert fit_growth(usual, usual / 10, np.stack([hops, unusual])) == (0.0, 0.0)
 
 

@@ -1,6 +1,6 @@
 """The list of mistakes on the command line, and how every command ends.
 
-One line a case: its name, the words, and what the one line of the error says. Bad tables, graphs
+One line per case: its name, the command, and what the one line of the error says. Bad tables, graphs
 and settings are the same as in Python: ``tests/test_bad_input.py`` lists them.
 """
 
@@ -40,7 +40,7 @@ SMALL = ("--set", "members=5", "--set", "hidden=4")
 
 class Case(NamedTuple):
     name: str
-    words: str
+    command: str
     message: str
 
 
@@ -68,7 +68,7 @@ CASES = [
     Case("per cent", f"fit {FILES} --confidence 90 --out m", "--confidence: expected a number strictly between 0 and 1, such as 0.9, got 90.0; for 90 % write 0.9"),
     Case("per cent when comparing", "compare --datasets basic --confidence 95", "--confidence: expected .*got 95.0; for 95 % write 0.95"),
     Case("per cent when judging", "evaluate fitted --confidence 90", "confidence_level: expected .*got 90.0; for 90 % write 0.9"),
-    Case("a level in words", f"fit {FILES} --confidence high --out m", "--confidence: expected a number .*got 'high'"),
+    Case("a level as text", f"fit {FILES} --confidence high --out m", "--confidence: expected a number .*got 'high'"),
     Case("no level", f"fit {FILES} --confidence , --out m", "--confidence: expected a number or a list of numbers"),
     Case("a level that was not fitted", "predict fitted --confidence 0.95 --out i.csv", "expected one of the fitted levels .*got 0.95; fit again with it"),
     Case("no epochs", f"fit {FILES} --epochs 0 --out m", "epochs: expected a whole number from 1 up, got 0"),
@@ -80,7 +80,7 @@ CASES = [
     Case("a setting as an option when comparing", "compare --datasets basic --methods sqr,rqr --weight-decay", "No such option: --weight-decay.*; settings of the method are given as --set weight_decay=VALUE; see"),
     Case("an option that is no setting", f"fit {FILES} --passes 5 --out m", r"No such option: --passes \(Possible options: [^;]*; see"),
     Case("an option without its value", f"fit {FILES} --out", "Option '--out' requires an argument"),
-    Case("a setting in words", f"fit {FILES} --set hidden=many --out m", "hidden: expected a whole number from 1 up, got 'many'"),
+    Case("a setting as text", f"fit {FILES} --set hidden=many --out m", "hidden: expected a whole number from 1 up, got 'many'"),
     Case("a truth as Python writes it", f"fit {FILES} --method mc_dropout --set include_noise=False --out m", "include_noise: expected true or false, got 'False'"),
     Case("a setting with its own option", f"fit {FILES} --set epochs=3 --out m", "--set: epochs has its own option, --epochs"),
     Case("an unknown device", f"fit {FILES} --set device=gpu --out m", "device: expected auto, cpu or cuda, got 'gpu'"),
@@ -138,8 +138,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (there / name).write_text("")
     (there / "broken.py").write_text("SPEC = 1 / 0")
     (there / "folder.csv").mkdir()
-    words = [sys.executable, "-m", "qpignn", *FIT[:-1], "fitted", *SMALL]
-    subprocess.run(words, cwd=there, check=True, capture_output=True)
+    arguments = [sys.executable, "-m", "qpignn", *FIT[:-1], "fitted", *SMALL]
+    subprocess.run(arguments, cwd=there, check=True, capture_output=True)
     return there
 
 
@@ -154,23 +154,25 @@ def here(folder: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_mistake(case: Case, qpignn: Run, here: Path) -> None:
+def test_command_with_invalid_input_exits_2_with_one_error_line(
+    case: Case, qpignn: Run, here: Path
+) -> None:
     before = {path.name for path in here.iterdir()}
-    done = qpignn(*case.words.split())
+    done = qpignn(*case.command.split())
     assert done.code == 2, done.err
-    *said, last = done.err.splitlines()
+    *earlier, last = done.err.splitlines()
     assert last.startswith("error: "), done.err
     assert re.search(case.message, last), last
-    assert not any("Traceback" in line for line in said)
+    assert not any("Traceback" in line for line in earlier)
     assert done.out == ""
     assert {path.name for path in here.iterdir()} - {"cache"} == before  # nothing half done
 
 
 @pytest.mark.parametrize(
-    "words", ["fit --jsn", "fit --epochs many --out m", "report", "fly", "--debg"]
+    "command", ["fit --jsn", "fit --epochs many --out m", "report", "fly", "--debg"]
 )
-def test_options_that_are_none(words: str, qpignn: Run) -> None:
-    done = qpignn(*words.split())
+def test_unknown_option_or_value_exits_2_without_a_traceback(command: str, qpignn: Run) -> None:
+    done = qpignn(*command.split())
     assert (done.code, "Traceback" in done.err) == (2, False)
 
 
@@ -181,7 +183,9 @@ def broken(*_: object, **__: object) -> None:
     raise KeyError("colour")
 
 
-def test_a_bug_of_ours_is_told_in_a_line(qpignn: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unexpected_exception_exits_1_with_one_line(
+    qpignn: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("qpignn.cli.datasets._row", broken)
     done = qpignn("datasets")
     assert done.code == 1
@@ -191,11 +195,13 @@ def test_a_bug_of_ours_is_told_in_a_line(qpignn: Run, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(
-    "words", ["--debug datasets", "datasets --debug", "datasets --json --debug"]
+    "command", ["--debug datasets", "datasets --debug", "datasets --json --debug"]
 )
-def test_debug_shows_where(words: str, qpignn: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_debug_shows_the_traceback_of_a_bug(
+    command: str, qpignn: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("qpignn.cli.datasets._row", broken)
-    done = qpignn(*words.split())
+    done = qpignn(*command.split())
     assert done.code == 1
     assert "Traceback (most recent call last)" in done.err
     assert "in broken" in done.err
@@ -203,7 +209,7 @@ def test_debug_shows_where(words: str, qpignn: Run, monkeypatch: pytest.MonkeyPa
     assert "Traceback" not in qpignn("datasets").err  # it does not stay
 
 
-def test_debug_of_a_mistake_keeps_its_code(
+def test_debug_of_invalid_input_keeps_exit_code_2(
     qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done = qpignn("evaluate", "nowhere", "--debug")
@@ -225,7 +231,7 @@ def test_debug_is_in_the_help(qpignn: Run) -> None:
         RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to allocate 8 bytes"),
     ],
 )
-def test_too_little_memory_is_no_bug(
+def test_memory_error_exits_2_with_advice(
     qpignn: Run, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def full(*_: object) -> None:
@@ -238,9 +244,7 @@ def test_too_little_memory_is_no_bug(
     assert "batch_size" in done.err
 
 
-def test_a_rank_that_ended_is_not_the_users_mistake(
-    qpignn: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_rank_error_exits_1(qpignn: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     def lost(*_: object) -> None:
         raise RankError("rank 1 of 2: another one has ended")
 
@@ -248,7 +252,7 @@ def test_a_rank_that_ended_is_not_the_users_mistake(
     assert qpignn("datasets").code == 1
 
 
-def test_the_environment_of_torchrun_is_read_with_care(
+def test_fit_invalid_environment_of_torchrun_is_refused(
     qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WORLD_SIZE", "two")
@@ -263,9 +267,9 @@ def test_the_environment_of_torchrun_is_read_with_care(
     assert "expected to meet the other ranks" in done.err
 
 
-@pytest.mark.parametrize("words", [("datasets",), ("datasets", "--json"), ("paper", "list")])
-def test_a_reader_that_goes_away_ends_it_silently(words: tuple[str, ...]) -> None:
-    ours = [sys.executable, "-m", "qpignn", *words]
+@pytest.mark.parametrize("arguments", [("datasets",), ("datasets", "--json"), ("paper", "list")])
+def test_closed_pipe_exits_141_without_output(arguments: tuple[str, ...]) -> None:
+    ours = [sys.executable, "-m", "qpignn", *arguments]
     with subprocess.Popen(ours, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -275,10 +279,12 @@ def test_a_reader_that_goes_away_ends_it_silently(words: tuple[str, ...]) -> Non
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
-def test_a_full_disk_behind_standard_output_is_told_in_one_line() -> None:
-    words = [sys.executable, "-m", "qpignn", "paper", "list"]
+def test_full_disk_of_standard_output_exits_2_with_one_line() -> None:
+    arguments = [sys.executable, "-m", "qpignn", "paper", "list"]
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(words, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+        done = subprocess.run(
+            arguments, stdout=full, stderr=subprocess.PIPE, text=True, check=False
+        )
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert line.startswith(
@@ -310,19 +316,19 @@ def lines(text: str) -> list[str]:
         ("saving where it came from", "qpignn.methods.bundle._digests"),
     ],
 )
-def test_ctrl_c(
+def test_ctrl_c_in_fit_exits_130_with_one_line(
     stage: str, place: str, qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as during:
         during.setattr(place, interrupt)
         done = qpignn(*FIT, *SMALL)
     assert done.code == 130, done.err
-    said = lines(done.err)
-    assert len(said) == 1, done.err
+    messages = lines(done.err)
+    assert len(messages) == 1, done.err
     saving = stage.startswith("saving")
     kept = saving or stage == "within the first epoch"
     goes_on = ": the same command with --resume continues the fit" if kept else ""
-    assert said == [f"interrupted{goes_on}"]
+    assert messages == [f"interrupted{goes_on}"]
     assert not list(here.rglob(".*.safetensors.*"))  # no rubbish
     done = qpignn("evaluate", "model")
     assert done.code == 2  # half a fit is no fit
@@ -331,7 +337,7 @@ def test_ctrl_c(
     assert ("all training was done already" in done.err) == saving
 
 
-def test_ctrl_c_while_comparing_says_what_is_kept(
+def test_ctrl_c_in_compare_reports_stored_rows(
     qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("qpignn.experiments.cell.Cell.run", interrupt)
@@ -340,7 +346,7 @@ def test_ctrl_c_while_comparing_says_what_is_kept(
     assert lines(done.err) == ["interrupted: 0 of 1 rows are in r.sqlite; call again to go on"]
 
 
-def test_ctrl_c_while_predicting_leaves_the_old_file(
+def test_ctrl_c_in_predict_keeps_the_older_file(
     qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (here / "i.csv").write_text("old")
@@ -351,8 +357,8 @@ def test_ctrl_c_while_predicting_leaves_the_old_file(
     assert not list(here.glob(".i.csv*"))
 
 
-def test_a_real_ctrl_c(here: Path) -> None:
-    words = [
+def test_sigint_of_a_process_exits_130(here: Path) -> None:
+    arguments = [
         sys.executable,
         "-m",
         "qpignn",
@@ -363,7 +369,7 @@ def test_a_real_ctrl_c(here: Path) -> None:
         "1000000",
     ]
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # jobs of a shell ignore it
-    process = subprocess.Popen(words, stderr=subprocess.PIPE, text=True, cwd=here)
+    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, cwd=here)
     signal.signal(signal.SIGINT, before)
     with process:
         assert process.stderr is not None
@@ -372,11 +378,11 @@ def test_a_real_ctrl_c(here: Path) -> None:
                 break
         time.sleep(0.05)
         process.send_signal(signal.SIGINT)
-        said = process.stderr.read()
+        output = process.stderr.read()
         code = process.wait()
-    assert "Traceback" not in said
+    assert "Traceback" not in output
     assert code == 130  # with a partly trained model, or before there was one
-    assert len(lines(said)) == 1, said
+    assert len(lines(output)) == 1, output
 
 
 # --- what cannot be written ---
@@ -403,22 +409,24 @@ FULL = [
 
 
 @pytest.mark.parametrize(
-    ("words", "out"), [case[1:] for case in FULL], ids=[case[0] for case in FULL]
+    ("arguments", "out"), [case[1:] for case in FULL], ids=[case[0] for case in FULL]
 )
-def test_a_full_disk(words: tuple[object, ...], out: str, qpignn: Run, here: Path) -> None:
+def test_full_disk_exits_2_with_one_line_and_no_partial_file(
+    arguments: tuple[object, ...], out: str, qpignn: Run, here: Path
+) -> None:
     with small_files(1000):
-        done = qpignn(*words)
+        done = qpignn(*arguments)
     assert done.code == 2, done.err
     (line,) = lines(done.err)
     assert re.search(rf"{out}.*: expected .*, got .*; free some space", line), line
     left = [path for path in here.rglob("*") if path.is_file() and not path.is_symlink()]
     assert not [path for path in left if path.stat().st_size > 1000]
-    if words[0] in ("fit", "convert"):
+    if arguments[0] in ("fit", "convert"):
         assert not (here / out / "fit.json").exists()
         assert not (here / out / "mapped.json").exists()
 
 
-def test_rows_that_can_no_longer_be_kept(
+def test_compare_with_a_results_file_that_cannot_be_written_exits_2(
     qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put = Store.put
@@ -437,19 +445,19 @@ def test_rows_that_can_no_longer_be_kept(
     )
 
 
-@pytest.mark.parametrize("words", [case[1] for case in FULL], ids=[case[0] for case in FULL])
-def test_a_read_only_folder_is_found_before_any_work(
-    words: tuple[object, ...], qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("arguments", [case[1] for case in FULL], ids=[case[0] for case in FULL])
+def test_read_only_folder_is_refused_before_training(
+    arguments: tuple[object, ...], qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)  # root may
-    done = qpignn(*words)
+    done = qpignn(*arguments)
     assert done.code == 2
     assert re.search(r"error: .*: cannot be written: .* is read-only", done.err)
     assert "epoch" not in done.err
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EACCES])
-def test_a_folder_that_becomes_read_only(
+def test_predict_to_a_folder_that_becomes_read_only_exits_2(
     number: int, qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object) -> None:
@@ -458,13 +466,13 @@ def test_a_folder_that_becomes_read_only(
     monkeypatch.setattr(os, "replace", refuse)
     done = qpignn("predict", "fitted", "--out", "i.csv")
     assert done.code == 2
-    words = (
+    message = (
         f"i.csv: expected a place to write to, got {os.strerror(number)}; choose a folder you may"
     )
-    assert words in done.err
+    assert message in done.err
 
 
-def test_a_file_that_may_not_be_read(
+def test_file_without_read_permission_exits_2(
     qpignn: Run, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refuse(*_: object, **__: object) -> None:
@@ -480,8 +488,8 @@ def test_a_file_that_may_not_be_read(
 @pytest.mark.parametrize("kilobytes", [150_000, 600_000, 900_000, 2_100_000])
 def test_main_small_address_space_ends_with_one_sentence(here: Path, kilobytes: int) -> None:
     """Under such limits libraries raise errors of many kinds, abort or hang while they load."""
-    words = shlex.join([sys.executable, "-m", "qpignn", *FIT])
-    command = f"ulimit -v {kilobytes}; exec {words}"
+    fit = shlex.join([sys.executable, "-m", "qpignn", *FIT])
+    command = f"ulimit -v {kilobytes}; exec {fit}"
     done = subprocess.run(
         ["bash", "-c", command], cwd=here, capture_output=True, text=True, check=False, timeout=60
     )
@@ -498,7 +506,7 @@ def test_main_small_address_space_ends_with_one_sentence(here: Path, kilobytes: 
         OSError("libgomp.so.1: failed to map segment from shared object"),
     ],
 )
-def test_told_library_that_does_not_fit_is_no_bug(error: Exception) -> None:
+def test_describe_error_library_beyond_address_space_exits_2(error: Exception) -> None:
     message, code = describe_error(error)
     assert code == 2
     assert "raise the limit (ulimit -v)" in message

@@ -45,16 +45,18 @@ def fitted(qpignn: Run, graph: Path, tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def test_it_tells_what_it_wrote(qpignn: Run, tables: tuple[object, ...], tmp_path: Path) -> None:
-    words = ("convert", *tables, "--ignore", "part", "--out", tmp_path / "g")
+def test_convert_reports_the_written_graph(
+    qpignn: Run, tables: tuple[object, ...], tmp_path: Path
+) -> None:
+    arguments = ("convert", *tables, "--ignore", "part", "--out", tmp_path / "g")
     roads = len(pd.read_csv(tmp_path / "e.csv"))
-    done = qpignn(*words)
+    done = qpignn(*arguments)
     assert done.code == 0, done.err
     assert f"converted 80 nodes (60 labelled), {roads} edges, 8 features: " in done.out
     assert f"next: qpignn fit --graph {tmp_path / 'g'}" in done.out
-    told = json.loads(qpignn(*words, "--directed", "--memory", 1, "--json").out)
+    report = json.loads(qpignn(*arguments, "--directed", "--memory", 1, "--json").out)
     size = sum(p.stat().st_size for p in (tmp_path / "g").iterdir() if p.name != "mapped.json")
-    assert told == {
+    assert report == {
         "folder": str(tmp_path / "g"),
         "nodes": 80,
         "labelled": 60,
@@ -65,7 +67,7 @@ def test_it_tells_what_it_wrote(qpignn: Run, tables: tuple[object, ...], tmp_pat
     }
 
 
-def test_a_fit_on_it_is_the_fit_on_the_tables(
+def test_fit_on_converted_graph_equals_fit_on_tables(
     qpignn: Run, tables: tuple[object, ...], fitted: Path, tmp_path: Path
 ) -> None:
     options = ("--ignore", "part", "--epochs", 5, "--out", tmp_path / "other")
@@ -81,7 +83,9 @@ def test_a_fit_on_it_is_the_fit_on_the_tables(
     assert figures[0]["mpiw"] == pytest.approx(figures[1]["mpiw"], rel=1e-2)
 
 
-def test_the_graph_is_not_copied_but_who_is_held_out_is_kept(graph: Path, fitted: Path) -> None:
+def test_fit_on_converted_graph_stores_masks_and_no_copy_of_the_graph(
+    graph: Path, fitted: Path
+) -> None:
     there = {p.relative_to(fitted).as_posix() for p in fitted.rglob("*") if p.is_file()}
     files = {"fit.json", "model.json", "model.safetensors", "graph/masks.safetensors"}
     assert there == {*files, ".qpignn.lock"}
@@ -92,9 +96,7 @@ def test_the_graph_is_not_copied_but_who_is_held_out_is_kept(graph: Path, fitted
     assert torch.equal(fit.data.x, open_graph(graph).x)
 
 
-def test_reports_and_new_nodes_work_as_with_tables(
-    qpignn: Run, fitted: Path, tmp_path: Path
-) -> None:
+def test_report_and_join_on_converted_graph(qpignn: Run, fitted: Path, tmp_path: Path) -> None:
     done = qpignn("report", fitted)
     assert done.code == 0, done.err
     assert "pollution" in (fitted / "report.html").read_text()
@@ -108,7 +110,7 @@ def test_reports_and_new_nodes_work_as_with_tables(
     assert qpignn("predict", fitted, "--nodes", new, "--out", out).code == 0
 
 
-def test_another_graph_at_that_place_is_refused(
+def test_load_fit_with_another_graph_at_its_path_is_refused(
     qpignn: Run, tables: tuple[object, ...], graph: Path, fitted: Path, tmp_path: Path
 ) -> None:
     shutil.move(graph, tmp_path / "moved")
@@ -127,7 +129,7 @@ def test_another_graph_at_that_place_is_refused(
     assert load_fit(fitted).data.num_nodes == 80
 
 
-def test_a_folder_serves_one_kind_of_fit_after_the_other(
+def test_fit_folder_is_reused_for_another_kind_of_fit(
     qpignn: Run, tables: tuple[object, ...], graph: Path, fitted: Path
 ) -> None:
     assert qpignn("fit", *tables, "--ignore", "part", "--epochs", 2, "--out", fitted).code == 0
@@ -141,24 +143,24 @@ def test_a_folder_serves_one_kind_of_fit_after_the_other(
         load_fit(fitted)
 
 
-def test_the_split_of_the_tables_is_kept(
+def test_convert_split_column_is_used_by_fit(
     qpignn: Run, tables: tuple[object, ...], tmp_path: Path
 ) -> None:
     graph, model = tmp_path / "g", tmp_path / "m"
     assert qpignn("convert", *tables, "--split", "part", "--out", graph).code == 0
-    known = pd.read_csv(tmp_path / "n.csv")["pollution"].notna()
-    judged = int(known[::4].sum())
+    labelled = pd.read_csv(tmp_path / "n.csv")["pollution"].notna()
+    held_out = int(labelled[::4].sum())
     report = json.loads(
         qpignn("fit", "--graph", graph, "--epochs", 2, "--out", model, "--json").out
     )
-    assert (report["given"], report["test"]) == (60 - judged, judged)
+    assert (report["given"], report["test"]) == (60 - held_out, held_out)
     assert report["read"]["labelled"] == report["labelled"] == 60
-    assert json.loads(qpignn("evaluate", model, "--json").out)["n_test"] == judged
+    assert json.loads(qpignn("evaluate", model, "--json").out)["n_test"] == held_out
     done = qpignn("fit", "--graph", graph, "--test-fraction", 0.5, "--out", model)
     assert (done.code, "exclude each other" in done.err) == (2, True)
 
 
-def test_a_graph_written_by_python(qpignn: Run, tmp_path: Path) -> None:
+def test_fit_on_graph_written_by_write_graph(qpignn: Run, tmp_path: Path) -> None:
     rng = torch.Generator().manual_seed(0)
     x = torch.rand(60, 2, generator=rng)
     ends = torch.randint(0, 60, (2, 100), generator=rng)
@@ -173,22 +175,24 @@ def test_a_graph_written_by_python(qpignn: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "message"),
+    ("arguments", "message"),
     [
         (("--dataset", "basic"), "either --dataset NAME or --nodes FILE or --graph DIR"),
         (("--target", "y"), "no column options with --graph, got 'target'"),
         (("--edges", "e.csv"), "no column options with --graph, got 'edges'"),
     ],
 )
-def test_graph_goes_alone(
-    qpignn: Run, graph: Path, tmp_path: Path, words: tuple[str, ...], message: str
+def test_fit_graph_with_table_options_is_refused(
+    qpignn: Run, graph: Path, tmp_path: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    done = qpignn("fit", "--graph", graph, *words, "--out", tmp_path / "m")
+    done = qpignn("fit", "--graph", graph, *arguments, "--out", tmp_path / "m")
     assert done.code == 2
     assert message in done.err
 
 
-def test_mistakes_are_explained(qpignn: Run, tables: tuple[object, ...], tmp_path: Path) -> None:
+def test_convert_invalid_input_exits_2(
+    qpignn: Run, tables: tuple[object, ...], tmp_path: Path
+) -> None:
     done = qpignn("fit", "--graph", tmp_path, "--out", tmp_path / "m")
     assert done.code == 2
     assert "expected a folder written by 'qpignn convert'" in done.err
@@ -202,21 +206,21 @@ def test_mistakes_are_explained(qpignn: Run, tables: tuple[object, ...], tmp_pat
     assert not (tmp_path / "g").exists()
 
 
-def test_a_mapped_graph_with_changed_rows_is_refused_by_every_command(
+def test_mapped_graph_with_changed_rows_is_refused_by_every_command(
     qpignn: Run, graph: Path, fitted: Path, tmp_path: Path
 ) -> None:
     """The rows of ``x.npy`` in reverse: same size, same header, features of other nodes."""
     x = np.load(graph / "x.npy", mmap_mode="r+")
     x[:] = x[::-1].copy()
     x.flush()
-    for words in (
+    for arguments in (
         ("fit", "--graph", graph, "--epochs", 5, "--out", tmp_path / "other"),
         ("predict", fitted, "--out", tmp_path / "i.csv"),
         ("evaluate", fitted),
         ("report", fitted),
     ):
-        done = qpignn(*words)
-        assert done.code == 2, words
+        done = qpignn(*arguments)
+        assert done.code == 2, arguments
         assert "got other bytes in x.npy than its description states" in done.err
     assert not (tmp_path / "i.csv").exists()
     assert not (tmp_path / "other" / "model.json").exists()

@@ -15,10 +15,10 @@ from qpignn.cli import app
 runner = CliRunner()
 
 
-def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """Run the real command in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "qpignn", *words],
+        [sys.executable, "-m", "qpignn", *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -26,7 +26,7 @@ def run(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_json_is_one_document_with_the_known_counts(tmp_path: Path) -> None:
+def test_datasets_json_has_the_declared_counts(tmp_path: Path) -> None:
     done = run("datasets", "--json", QPIGNN_DATA_DIR=str(tmp_path), QPIGNN_CACHE_DIR=str(tmp_path))
     assert done.returncode == 0
     rows = {row["name"]: row for row in json.loads(done.stdout)}
@@ -40,7 +40,9 @@ def test_json_is_one_document_with_the_known_counts(tmp_path: Path) -> None:
     assert "musae_crocodile_features.json" in rows["crocodile"]["reason"]
 
 
-def test_the_table_says_what_is_not_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_datasets_table_lists_missing_files(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for variable in ("QPIGNN_DATA_DIR", "QPIGNN_CACHE_DIR"):
         monkeypatch.setenv(variable, str(tmp_path))
     shown = runner.invoke(app, ["datasets"], env={"COLUMNS": "200"})
@@ -49,7 +51,7 @@ def test_the_table_says_what_is_not_here(tmp_path: Path, monkeypatch: pytest.Mon
     assert "crocodile: not on this machine" in shown.output
 
 
-def test_check_loads_what_is_here(tmp_path: Path) -> None:
+def test_datasets_check_loads_available_data_sets(tmp_path: Path) -> None:
     empty = str(tmp_path)
     done = run("datasets", "--json", "--check", QPIGNN_DATA_DIR=empty, QPIGNN_CACHE_DIR=empty)
     assert done.returncode == 0
@@ -62,5 +64,5 @@ def test_help_has_an_example_and_version_prints() -> None:
     assert __version__ in runner.invoke(app, ["--version"]).output
 
 
-def test_a_wrong_option_is_the_users_mistake() -> None:
+def test_datasets_unknown_option_exits_2() -> None:
     assert run("datasets", "--jsn").returncode == 2

@@ -6,7 +6,9 @@ from typing import Any
 import pandas as pd
 
 
-def test_demo_goes_all_the_way(qpignn: Callable[..., Any], tmp_path: Path) -> None:
+def test_demo_writes_tables_intervals_metrics_and_report(
+    qpignn: Callable[..., Any], tmp_path: Path
+) -> None:
     done = qpignn("demo", "--out", tmp_path, "--json")
     assert done.code == 0
     figures = json.loads(done.out)
@@ -24,7 +26,9 @@ def test_demo_goes_all_the_way(qpignn: Callable[..., Any], tmp_path: Path) -> No
     assert "Demo: pollution" in (tmp_path / "report.html").read_text()
 
 
-def test_demo_ends_with_the_page(qpignn: Callable[..., Any], tmp_path: Path) -> None:
+def test_demo_prints_the_path_of_the_report_last(
+    qpignn: Callable[..., Any], tmp_path: Path
+) -> None:
     done = qpignn("demo", "--out", tmp_path)
     assert done.out.splitlines()[-1] == f"open the report: {tmp_path / 'report.html'}"
     assert "coverage (PICP)" in done.out

@@ -1,4 +1,4 @@
-"""Evaluating on held-out nodes, on labels that became known since, and on another graph."""
+"""Evaluating on held-out nodes, on labels added later, and on another graph."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ def world(qpignn: Run, tmp_path: Path) -> tuple[Path, pd.DataFrame]:
     return tmp_path / "model", truth
 
 
-def expected(model: Path, truth: pd.DataFrame, judged: Any) -> dict[str, float]:
+def expected(model: Path, truth: pd.DataFrame, chosen: Any) -> dict[str, float]:
     fit = load_fit(model)
-    found = fit.model.predict_interval(fit.data).to_frame()[judged]
-    y = truth["rate"][judged]
+    intervals = fit.model.predict_interval(fit.data).to_frame()[chosen]
+    y = truth["rate"][chosen]
     return {
-        "picp": float(((found["lower"] <= y) & (y <= found["upper"])).mean()),
-        "mae": float((y - found["prediction"]).abs().mean()),
-        "rmse": float(((y - found["prediction"]) ** 2).mean() ** 0.5),
+        "picp": float(((intervals["lower"] <= y) & (y <= intervals["upper"])).mean()),
+        "mae": float((y - intervals["prediction"]).abs().mean()),
+        "rmse": float(((y - intervals["prediction"]) ** 2).mean() ** 0.5),
     }
 
 
-def test_evaluate_on_labels_that_became_known_since(
+def test_evaluate_with_labels_added_after_the_fit(
     qpignn: Run, world: tuple[Path, pd.DataFrame], tmp_path: Path
 ) -> None:
     model, truth = world
@@ -70,14 +70,14 @@ def test_evaluate_on_another_graph_with_labels(
     truth.assign(node="m" + truth["node"]).to_csv(tmp_path / "other.csv", index=False)
     links = pd.read_csv(tmp_path / "edges.csv").map(lambda id: f"m{id}")
     links.to_csv(tmp_path / "links.csv", index=False)
-    words = ("evaluate", model, "--nodes", tmp_path / "other.csv", "--edges")
-    figures = json.loads(qpignn(*words, tmp_path / "links.csv", "--json").out)
+    arguments = ("evaluate", model, "--nodes", tmp_path / "other.csv", "--edges")
+    figures = json.loads(qpignn(*arguments, tmp_path / "links.csv", "--json").out)
     assert figures["n_test"] == 300
     for name, value in expected(model, truth, slice(None)).items():
         assert figures[name] == pytest.approx(value, rel=1e-5), name
 
 
-def test_evaluate_refuses_what_it_cannot_judge(
+def test_evaluate_without_new_targets_of_known_nodes_is_refused(
     qpignn: Run, world: tuple[Path, pd.DataFrame], tmp_path: Path
 ) -> None:
     model, truth = world
@@ -95,7 +95,7 @@ def test_evaluate_refuses_what_it_cannot_judge(
     assert "--edges needs --nodes" in qpignn("evaluate", model, "--edges", file).err
 
 
-def test_evaluate_without_graph_says_whether_the_graph_helps(
+def test_evaluate_without_graph_reports_the_effect_of_the_graph(
     world: tuple[Path, pd.DataFrame], qpignn: Run
 ) -> None:
     model, _ = world

@@ -38,7 +38,7 @@ def shops(tmp_path: Path) -> Path:
     return path
 
 
-def words(shops: Path, *more: object, folder: str = "m") -> tuple[object, ...]:
+def fit_arguments(shops: Path, *more: object, folder: str = "m") -> tuple[object, ...]:
     edges = shops.parent / "streets.csv"
     files = ("fit", "--nodes", shops, "--edges", edges, "--target", "sales", "--epochs", 3)
     return (*files, "--ignore", "note", "--out", shops.parent / folder, *more)
@@ -49,8 +49,8 @@ def nodes_only(shops: Path) -> tuple[object, ...]:
     return ("fit", "--nodes", shops, *options)
 
 
-def test_it_tells_what_it_read_and_decided(qpignn: Run, shops: Path) -> None:
-    done = qpignn(*words(shops, "--categorical", "zone"))
+def test_fit_reports_graph_columns_split_and_settings(qpignn: Run, shops: Path) -> None:
+    done = qpignn(*fit_arguments(shops, "--categorical", "zone"))
     assert done.code == 0, done.err
     assert "60 nodes (50 labelled), 59 edges, 6 features" in done.err
     assert "isolated nodes: 0, connected components: 1" in done.err
@@ -59,7 +59,7 @@ def test_it_tells_what_it_read_and_decided(qpignn: Run, shops: Path) -> None:
     assert "split: 40 nodes to learn from, 10 held out" in done.err
     assert "levels 50 %, 80 %, 90 %, scaling standard, target transform none" in done.err
     assert ", y_min 0\n" in done.err  # sales are never negative
-    report = json.loads(qpignn(*words(shops, "--json")).out)
+    report = json.loads(qpignn(*fit_arguments(shops, "--json")).out)
     assert report["read"]["features"] == 4  # zone is a number now
     assert report["decided"]["scaling"] == "standard"
     fit = load_fit(shops.parent / "m")
@@ -68,21 +68,21 @@ def test_it_tells_what_it_read_and_decided(qpignn: Run, shops: Path) -> None:
     assert list(fit.table["note"][:2]) == ["text 0", "text 1"]
 
 
-def test_free_text_is_refused_with_the_way_out(qpignn: Run, shops: Path) -> None:
+def test_fit_free_text_column_is_refused_with_advice(qpignn: Run, shops: Path) -> None:
     done = qpignn("fit", "--nodes", shops, "--target", "sales", "--out", shops.parent / "m")
     assert done.code == 2
     assert "'note'" in done.err
     assert "ignore" in done.err
 
 
-def test_blank_features_are_filled_when_asked(qpignn: Run, shops: Path) -> None:
+def test_fit_missing_impute_fills_blank_features(qpignn: Run, shops: Path) -> None:
     frame = pd.read_csv(shops)
     median = frame["area"].iloc[5:].median()
     frame.loc[:4, "area"] = np.nan
     frame.to_csv(shops, index=False)
-    done = qpignn(*words(shops))
+    done = qpignn(*fit_arguments(shops))
     assert (done.code, "--missing impute" in done.err) == (2, True)
-    done = qpignn(*words(shops, "--missing", "impute"))
+    done = qpignn(*fit_arguments(shops, "--missing", "impute"))
     assert done.code == 0, done.err
     assert f"area: missing values filled with the median {median:g}" in done.err
     fit = load_fit(shops.parent / "m")
@@ -90,8 +90,8 @@ def test_blank_features_are_filled_when_asked(qpignn: Run, shops: Path) -> None:
     np.testing.assert_allclose(fit.data.x[:5, -2], median, rtol=1e-6)
 
 
-def test_another_graph_with_an_unknown_category(qpignn: Run, shops: Path) -> None:
-    assert qpignn(*words(shops)).code == 0
+def test_predict_other_graph_with_an_unknown_category(qpignn: Run, shops: Path) -> None:
+    assert qpignn(*fit_arguments(shops)).code == 0
     other = pd.read_csv(shops).head(5).drop(columns=["sales", "note"])
     other["kind"] = ["bakery", "kiosk", "market", "market", "kiosk"]
     other.to_csv(shops.parent / "other.csv", index=False)
@@ -112,8 +112,8 @@ def test_another_graph_with_an_unknown_category(qpignn: Run, shops: Path) -> Non
     assert "'aera'" in done.err
 
 
-def test_new_nodes_join_the_graph_of_the_fit(qpignn: Run, shops: Path) -> None:
-    assert qpignn(*words(shops)).code == 0
+def test_predict_join_adds_new_nodes_to_the_graph_of_the_fit(qpignn: Run, shops: Path) -> None:
+    assert qpignn(*fit_arguments(shops)).code == 0
     folder, out = shops.parent / "m", shops.parent / "out.csv"
     new, roads = shops.parent / "new.csv", shops.parent / "roads.csv"
     row = pd.read_csv(shops).iloc[[20]].drop(columns=["sales", "note"])
@@ -121,12 +121,12 @@ def test_new_nodes_join_the_graph_of_the_fit(qpignn: Run, shops: Path) -> None:
     pd.DataFrame({"from": ["n1", "n1"], "to": ["s19", "s21"]}).to_csv(roads, index=False)
     done = qpignn("predict", folder, "--nodes", new, "--edges", roads, "--join", "--out", out)
     assert done.code == 0, done.err
-    found = pd.read_csv(out)
-    assert found["id"].tolist() == ["n1"]
+    predictions = pd.read_csv(out)
+    assert predictions["id"].tolist() == ["n1"]
     # the twin of s20 hears what s20 hears; their neighbours now hear one more alike
     assert qpignn("predict", folder, "--only", "all", "--out", out).code == 0
     twin = pd.read_csv(out).set_index("id").loc["s20"]
-    assert found["prediction"].iloc[0] == pytest.approx(twin["prediction"], rel=0.2)
+    assert predictions["prediction"].iloc[0] == pytest.approx(twin["prediction"], rel=0.2)
     done = qpignn("predict", folder, "--nodes", new, "--edges", roads, "--out", out)
     assert (done.code, "'s19'" in done.err) == (2, True)  # unknown without --join
     done = qpignn("predict", folder, "--join", "--out", out)
@@ -136,13 +136,13 @@ def test_new_nodes_join_the_graph_of_the_fit(qpignn: Run, shops: Path) -> None:
     assert len(pd.read_csv(out)) == 61
 
 
-def test_a_graphml_file(qpignn: Run, tmp_path: Path) -> None:
+def test_fit_and_predict_on_graphml(qpignn: Run, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     graph = nx.DiGraph()
     for i in range(60):
-        known = {"flow": float(rng.normal())} if i >= 10 else {}
+        attributes = {"flow": float(rng.normal())} if i >= 10 else {}
         graph.add_node(
-            f"n{i}", lanes=int(rng.integers(1, 4)), kind=str(rng.choice(["a", "b"])), **known
+            f"n{i}", lanes=int(rng.integers(1, 4)), kind=str(rng.choice(["a", "b"])), **attributes
         )
     graph.add_edges_from((f"n{i}", f"n{i + 1}") for i in range(59))
     path, folder, out = tmp_path / "g.graphml", tmp_path / "m", tmp_path / "out.csv"
@@ -158,13 +158,13 @@ def test_a_graphml_file(qpignn: Run, tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(same, pd.read_csv(out))
 
 
-def test_codes_keep_their_zeros_from_file_to_file(qpignn: Run, shops: Path) -> None:
+def test_codes_keep_leading_zeros_in_fit_and_predict(qpignn: Run, shops: Path) -> None:
     frame = pd.read_csv(shops).drop(columns="note")
     frame["zone"] = np.where(
         np.arange(60) % 3 == 0, "01", np.where(np.arange(60) % 3 == 1, "1", "NA")
     )
     frame.to_csv(shops, index=False)
-    words = (
+    arguments = (
         "--target",
         "sales",
         "--categorical",
@@ -174,7 +174,7 @@ def test_codes_keep_their_zeros_from_file_to_file(qpignn: Run, shops: Path) -> N
         "--out",
         shops.parent / "m",
     )
-    assert qpignn("fit", "--nodes", shops, *words).code == 0
+    assert qpignn("fit", "--nodes", shops, *arguments).code == 0
     coding = load_fit(shops.parent / "m").model.coding_
     assert coding is not None
     assert [column.categories for column in coding.columns if column.name == "zone"] == [
@@ -186,14 +186,14 @@ def test_codes_keep_their_zeros_from_file_to_file(qpignn: Run, shops: Path) -> N
     assert (done.code, "got new ones" in done.err) == (0, False)
 
 
-def test_a_decimal_comma(qpignn: Run, shops: Path) -> None:
+def test_fit_decimal_comma_is_detected_and_stored(qpignn: Run, shops: Path) -> None:
     frame = pd.read_csv(shops).drop(columns="note")
     frame.to_csv(shops, index=False, sep=";", decimal=",")
-    words = nodes_only(shops)
-    done = qpignn(*words)
+    arguments = nodes_only(shops)
+    done = qpignn(*arguments)
     assert done.code == 0
     assert "  nodes: decimal commas" in done.err
-    done = qpignn(*words, "--decimal", ".")
+    done = qpignn(*arguments, "--decimal", ".")
     assert done.code == 2
     assert "a decimal comma" in done.err
     assert "--decimal ," in done.err
@@ -202,11 +202,11 @@ def test_a_decimal_comma(qpignn: Run, shops: Path) -> None:
     np.testing.assert_allclose(table["area"], frame["area"])
 
 
-def test_dates_may_be_categories_if_asked(qpignn: Run, shops: Path) -> None:
+def test_fit_categorical_accepts_dates(qpignn: Run, shops: Path) -> None:
     frame = pd.read_csv(shops).drop(columns="note")
     frame["when"] = np.where(np.arange(60) % 2, "2024-01", "2024-02")
     frame.to_csv(shops, index=False)
-    words = nodes_only(shops)
-    done = qpignn(*words)
+    arguments = nodes_only(shops)
+    done = qpignn(*arguments)
     assert (done.code, "got dates" in done.err, "--ignore" in done.err) == (2, True, True)
-    assert qpignn(*words, "--categorical", "when").code == 0
+    assert qpignn(*arguments, "--categorical", "when").code == 0

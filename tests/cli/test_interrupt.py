@@ -40,10 +40,10 @@ main()
 
 def interrupted_fit(out: Path, *options: object, steps: int = 12) -> tuple[int, str, str]:
     """Run a fit in its own process and send it SIGINT after some steps."""
-    words = [sys.executable, "-c", PROGRAM, *map(str, (*OPTIONS, "--out", out, *options))]
+    arguments = [sys.executable, "-c", PROGRAM, *map(str, (*OPTIONS, "--out", out, *options))]
     before = signal.signal(signal.SIGINT, signal.default_int_handler)  # inherited by the process
     process = subprocess.Popen(
-        words,
+        arguments,
         env={**os.environ, "OMP_NUM_THREADS": "1"},  # as the tests themselves
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -132,9 +132,9 @@ def test_report_of_an_interrupted_model_has_a_banner_and_a_finding(
     partial: tuple[Path, int, str, str], epochs: int, qpignn: Run, tmp_path: Path
 ) -> None:
     done = qpignn("report", partial[0], "--out", tmp_path / "page.html", "--json")
-    found = [one for one in json.loads(done.out)["findings"] if one["kind"] == "training"]
-    assert [one["severity"] for one in found] == ["warning"]
-    assert f"after {epochs} of at most {EPOCHS} epochs" in found[0]["text"]
+    findings = [one for one in json.loads(done.out)["findings"] if one["kind"] == "training"]
+    assert [one["severity"] for one in findings] == ["warning"]
+    assert f"after {epochs} of at most {EPOCHS} epochs" in findings[0]["text"]
     page = (tmp_path / "page.html").read_text()
     header = page[page.index("<h1>") : page.index("<main")]
     assert f"raining was interrupted after {epochs} of at most {EPOCHS} epochs" in header
@@ -177,10 +177,10 @@ def test_fit_sigint_in_the_second_training_keeps_the_first_and_resumes(
     edges.write_text("\n".join(["source,target", *(f"{i},{(i + 1) % 260}" for i in range(260))]))
     source = ("--nodes", nodes, "--edges", edges, "--target", "cost", *heavy)
     plain = tuple(str(word) for word in OPTIONS if word not in ("--dataset", "basic"))
-    words = [sys.executable, "-c", PROGRAM, *plain, *map(str, source), "--out"]
+    arguments = [sys.executable, "-c", PROGRAM, *plain, *map(str, source), "--out"]
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
-        [*words, str(tmp_path / "model")],
+        [*arguments, str(tmp_path / "model")],
         env={**os.environ, "OMP_NUM_THREADS": "1"},
         stderr=subprocess.PIPE,
         text=True,
@@ -194,9 +194,9 @@ def test_fit_sigint_in_the_second_training_keeps_the_first_and_resumes(
         process.send_signal(signal.SIGINT)
         err = process.stderr.read()
         assert process.wait() == 130
-    (told,) = [line for line in err.splitlines() if line.startswith("warning: training was")]
-    number = int(told.split()[5])
-    assert told.startswith(WARNING.format(number, 2 * EPOCHS))
+    (warning,) = [line for line in err.splitlines() if line.startswith("warning: training was")]
+    number = int(warning.split()[5])
+    assert warning.startswith(WARNING.format(number, 2 * EPOCHS))
     assert EPOCHS + 9 <= number < 2 * EPOCHS
     resumed = qpignn(*plain, *source, "--out", tmp_path / "model", "--resume")
     assert "of training 2" in resumed.err
@@ -307,8 +307,8 @@ qpignn.cli.datasets.print_table = interrupted
 sys.argv = ["qpignn", "datasets"]
 main()
 """)
-    words = [sys.executable, "-m", "program"]
-    done = subprocess.run(words, check=False, capture_output=True, text=True, cwd=tmp_path)
+    arguments = [sys.executable, "-m", "program"]
+    done = subprocess.run(arguments, check=False, capture_output=True, text=True, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 

@@ -61,19 +61,19 @@ def test_evaluate_uses_the_held_out_nodes(
 ) -> None:
     figures = json.loads(qpignn("evaluate", fitted, "--json").out)
     assert figures["n_test"] == 12  # a fifth of 64
-    everyone = tmp_path / "all.csv"
-    assert qpignn("predict", fitted, "--only", "all", "--out", everyone).code == 0
-    frame = pd.read_csv(everyone).join(pd.read_csv(files[0])["rain"])
+    all_nodes = tmp_path / "all.csv"
+    assert qpignn("predict", fitted, "--only", "all", "--out", all_nodes).code == 0
+    frame = pd.read_csv(all_nodes).join(pd.read_csv(files[0])["rain"])
     graph = load_graph(fitted / "graph")
-    judged = frame[graph.test_mask.numpy()]
-    inside = (judged["lower"] <= judged["rain"]) & (judged["rain"] <= judged["upper"])
+    held_out = frame[graph.test_mask.numpy()]
+    inside = (held_out["lower"] <= held_out["rain"]) & (held_out["rain"] <= held_out["upper"])
     assert figures["picp"] == pytest.approx(inside.mean())
     unit = np.ptp(frame["rain"][graph.train_mask.numpy()])
-    assert figures["mpiw"] == pytest.approx((judged["upper"] - judged["lower"]).mean() / unit)
+    assert figures["mpiw"] == pytest.approx((held_out["upper"] - held_out["lower"]).mean() / unit)
     assert "coverage (PICP)" in qpignn("evaluate", fitted).out
 
 
-def test_a_new_graph_with_the_same_columns(
+def test_predict_new_graph_with_the_columns_of_the_fit(
     qpignn: Run, files: tuple[Path, Path], fitted: Path, tmp_path: Path
 ) -> None:
     new = tmp_path / "new.csv"
@@ -96,7 +96,7 @@ def test_a_new_graph_with_the_same_columns(
     assert "lacks the column 'slope'" in done.err
 
 
-def test_the_users_own_split(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_fit_split_column_is_used(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
     frame = pd.read_csv(files[0])
     frame["part"] = np.where(np.arange(80) < 60, "train", "test")
     frame.to_csv(files[0], index=False)
@@ -107,7 +107,9 @@ def test_the_users_own_split(qpignn: Run, files: tuple[Path, Path], tmp_path: Pa
     assert json.loads(qpignn("evaluate", tmp_path / "m", "--json").out)["n_test"] == 16
 
 
-def test_a_data_set_by_name_without_held_out_nodes(qpignn: Run, tmp_path: Path) -> None:
+def test_fit_data_set_without_held_out_nodes_cannot_be_evaluated(
+    qpignn: Run, tmp_path: Path
+) -> None:
     folder = tmp_path / "m"
     options = ("--test-fraction", 0, "--epochs", 2, "--confidence", 0.8, "--out", folder, "--json")
     report = json.loads(qpignn("fit", "--dataset", "basic", *options).out)
@@ -140,7 +142,7 @@ def test_a_data_set_by_name_without_held_out_nodes(qpignn: Run, tmp_path: Path) 
         (("--dataset", "basic", "--test-fraction", 1.5), "--test-fraction: expected a share"),
     ],
 )
-def test_mistakes_are_explained_without_a_traceback(
+def test_fit_invalid_tables_exit_2_without_a_traceback(
     qpignn: Run, tmp_path: Path, options: tuple[object, ...], message: str
 ) -> None:
     done = qpignn("fit", *options, "--out", tmp_path / "m")
@@ -158,7 +160,7 @@ def test_mistakes_are_explained_without_a_traceback(
         (("--out", "x.csv", "--edges", "e.csv"), "--edges needs --nodes"),
     ],
 )
-def test_bad_prediction_options(
+def test_predict_invalid_options_exit_2(
     qpignn: Run, tmp_path: Path, options: tuple[str, ...], message: str
 ) -> None:
     done = qpignn("predict", tmp_path, *options)
@@ -166,7 +168,9 @@ def test_bad_prediction_options(
     assert message in done.err
 
 
-def test_a_cut_model_and_no_model(qpignn: Run, fitted: Path, tmp_path: Path) -> None:
+def test_evaluate_truncated_or_missing_model_exits_2(
+    qpignn: Run, fitted: Path, tmp_path: Path
+) -> None:
     weights = fitted / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])
     done = qpignn("evaluate", fitted)
@@ -175,28 +179,26 @@ def test_a_cut_model_and_no_model(qpignn: Run, fitted: Path, tmp_path: Path) -> 
     assert (done.code, "expected a saved model" in done.err) == (2, True)
 
 
-def test_outputs_that_cannot_be_written_are_found_before_training(
-    qpignn: Run, tmp_path: Path
-) -> None:
+def test_unwritable_outputs_are_refused_before_training(qpignn: Run, tmp_path: Path) -> None:
     taken = tmp_path / "taken"
     taken.write_text("a file")
-    for words in (
+    for arguments in (
         ("fit", "--dataset", "basic", "--out", taken),
         ("demo", "--out", taken),
         ("compare", "--datasets", "basic", "--results", taken / "r.sqlite"),
     ):
-        done = qpignn(*words)
+        done = qpignn(*arguments)
         assert done.code == 2
         assert done.err.startswith("error: ")
         assert "epoch" not in done.err
 
 
-def test_a_folder_mixed_from_two_fits_is_refused(
+def test_evaluate_folder_mixed_from_two_fits_is_refused(
     qpignn: Run, files: tuple[Path, Path], fitted: Path, tmp_path: Path
 ) -> None:
     other = tmp_path / "other"
-    words = ("--id", "station", "--target", "rain", "--epochs", 3, "--seed", 7, "--out", other)
-    assert qpignn("fit", "--nodes", files[0], *words).code == 0
+    arguments = ("--id", "station", "--target", "rain", "--epochs", 3, "--seed", 7, "--out", other)
+    assert qpignn("fit", "--nodes", files[0], *arguments).code == 0
     shutil.copytree(other / "graph", fitted / "graph", dirs_exist_ok=True)
     done = qpignn("evaluate", fitted)
     assert done.code == 2
@@ -204,7 +206,9 @@ def test_a_folder_mixed_from_two_fits_is_refused(
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"roles": null}', None])
-def test_a_damaged_origin_is_refused(qpignn: Run, fitted: Path, content: str | None) -> None:
+def test_evaluate_damaged_fit_json_is_refused(
+    qpignn: Run, fitted: Path, content: str | None
+) -> None:
     if content is None:
         (fitted / "fit.json").unlink()
     else:
@@ -213,13 +217,25 @@ def test_a_damaged_origin_is_refused(qpignn: Run, fitted: Path, content: str | N
     assert (done.code, "fit again" in done.err) == (2, True)
 
 
-def test_split_and_its_mistakes(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_fit_invalid_split_column_exits_2(
+    qpignn: Run, files: tuple[Path, Path], tmp_path: Path
+) -> None:
     frame = pd.read_csv(files[0]).assign(part="test")
     frame.to_csv(files[0], index=False)
-    words = ("fit", "--nodes", files[0], "--id", "station", "--target", "rain", "--split", "part")
-    done = qpignn(*words, "--out", tmp_path / "m")
+    arguments = (
+        "fit",
+        "--nodes",
+        files[0],
+        "--id",
+        "station",
+        "--target",
+        "rain",
+        "--split",
+        "part",
+    )
+    done = qpignn(*arguments, "--out", tmp_path / "m")
     assert (done.code, "expected labelled train nodes, got none" in done.err) == (2, True)
-    done = qpignn(*words, "--test-fraction", 0.3, "--out", tmp_path / "m")
+    done = qpignn(*arguments, "--test-fraction", 0.3, "--out", tmp_path / "m")
     assert (done.code, "exclude each other" in done.err) == (2, True)
     assert not (tmp_path / "m").exists()
 
@@ -228,10 +244,20 @@ def test_named_edge_ends(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) 
     edges = pd.read_csv(files[1])
     edges.insert(0, "km", 1)
     edges.to_csv(files[1], index=False)
-    words = ("fit", "--nodes", files[0], "--edges", files[1], "--id", "station", "--target", "rain")
-    done = qpignn(*words, "--epochs", 2, "--edge-ends", "a,b", "--out", tmp_path / "m")
+    arguments = (
+        "fit",
+        "--nodes",
+        files[0],
+        "--edges",
+        files[1],
+        "--id",
+        "station",
+        "--target",
+        "rain",
+    )
+    done = qpignn(*arguments, "--epochs", 2, "--edge-ends", "a,b", "--out", tmp_path / "m")
     assert "80 edges" in done.err
-    done = qpignn(*words, "--out", tmp_path / "n")
+    done = qpignn(*arguments, "--out", tmp_path / "n")
     assert (done.code, "has a different value in every row" in done.err) == (2, True)
 
 
@@ -279,7 +305,7 @@ def test_several_levels_and_parts_of_the_width(
     assert (done.code, "one of the fitted levels [0.5, 0.8]" in done.err) == (2, True)
 
 
-def test_one_bound_only(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
+def test_fit_and_predict_one_sided(qpignn: Run, files: tuple[Path, Path], tmp_path: Path) -> None:
     folder, out = tmp_path / "model", tmp_path / "intervals.csv"
     options = ("--id", "station", "--target", "rain", "--epochs", 5, "--out", folder)
     assert qpignn("fit", "--nodes", files[0], *options, "--set", "side=upper").code == 0

@@ -64,8 +64,8 @@ def test_described_command_has_options_flags_arguments_and_roles() -> None:
 
     small = typer.Typer()
     small.command()(described(command))
-    words = ["here", "--split", "age", "--very-fast", "--features", "a, b", "--directed"]
-    done = CliRunner().invoke(small, words)
+    arguments = ["here", "--split", "age", "--very-fast", "--features", "a, b", "--directed"]
+    done = CliRunner().invoke(small, arguments)
     assert done.exit_code == 0, done.output
     assert given == {
         **{"place": Path("here"), "split": "age", "very_fast": True, "form": "md"},

@@ -28,7 +28,7 @@ SPEC = Spec(
 """
 
 
-def test_the_list_names_everything(qpignn: Run) -> None:
+def test_paper_list_names_every_spec(qpignn: Run) -> None:
     listed = json.loads(qpignn("paper", "list", "--json").out)
     assert {line["name"] for line in listed} == set(specs())
     assert {line["kind"] for line in listed} == {"table", "figure"}
@@ -37,12 +37,12 @@ def test_the_list_names_everything(qpignn: Run) -> None:
 
 
 @pytest.mark.parametrize("protocol", ["corrected", "published"])
-def test_everything_runs_quickly_and_yields_its_table_and_picture(
+def test_paper_run_all_quick_writes_every_table_and_picture(
     qpignn: Run, protocol: str, tmp_path: Path
 ) -> None:
     out, to = tmp_path / "r.sqlite", tmp_path / "paper"
-    words = ("--quick", "--protocol", protocol, "--results", out)
-    done = qpignn("paper", "run", "all", *words, "--out", to)
+    arguments = ("--quick", "--protocol", protocol, "--results", out)
+    done = qpignn("paper", "run", "all", *arguments, "--out", to)
     assert done.code == 0, done.err
     for spec in specs().values():
         stem = f"{spec.name}.{protocol}"
@@ -59,9 +59,9 @@ def test_everything_runs_quickly_and_yields_its_table_and_picture(
         if spec.picture:
             assert matplotlib.image.imread(to / f"{stem}.png").std() > 0.05
             assert "<svg" in (to / f"{stem}.svg").read_text()
-    shown = qpignn("paper", "show", "robustness", *words, "--format", "json")
+    shown = qpignn("paper", "show", "robustness", *arguments, "--format", "json")
     assert len(json.loads(shown.out)["rows"]) == 3
-    beside = qpignn("paper", "show", "robustness", *words, "--against-paper").out
+    beside = qpignn("paper", "show", "robustness", *arguments, "--against-paper").out
     assert "| er | SQR | feature noise 0.1 | PICP |" in beside
 
 
@@ -69,24 +69,24 @@ def measured(path: Path) -> list[dict[str, Any]]:
     with sqlite3.connect(path) as connection:
         tables = connection.execute("SELECT name FROM sqlite_master").fetchall()
         rows = connection.execute("SELECT row FROM results").fetchall() if tables else []
-    found = [json.loads(row) for (row,) in rows]
-    for row in found:
+    parsed = [json.loads(row) for (row,) in rows]
+    for row in parsed:
         del row["fit_seconds"], row["peak_mb"]
-    return sorted(found, key=lambda row: row["seed"])
+    return sorted(parsed, key=lambda row: row["seed"])
 
 
 @pytest.mark.slow
-def test_killed_and_called_again_it_ends_as_if_it_had_not_been(tmp_path: Path) -> None:
+def test_paper_run_killed_and_repeated_gives_the_rows_of_one_run(tmp_path: Path) -> None:
     spec = tmp_path / "small.py"
     spec.write_text(SMALL)
 
     def start(name: str) -> subprocess.Popen[str]:
-        words = (
+        arguments = (
             *("paper", "run", spec, "--jobs", 2),
             *("--results", tmp_path / name, "--out", tmp_path / f"{name}.to"),
         )
         return subprocess.Popen(
-            [sys.executable, "-m", "qpignn", *map(str, words)],
+            [sys.executable, "-m", "qpignn", *map(str, arguments)],
             stderr=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             text=True,
@@ -103,15 +103,15 @@ def test_killed_and_called_again_it_ends_as_if_it_had_not_been(tmp_path: Path) -
     kept = len(measured(tmp_path / "a.sqlite"))
     assert 2 <= kept < 12
     again, whole = start("a.sqlite"), start("b.sqlite")
-    words = again.communicate(timeout=120)[1]
-    assert f"12 rows, {kept} of them found" in words
+    err = again.communicate(timeout=120)[1]
+    assert f"12 rows, {kept} of them found" in err
     whole.communicate(timeout=120)
     assert measured(tmp_path / "a.sqlite") == measured(tmp_path / "b.sqlite")
     tables = [(tmp_path / f"{n}.sqlite.to" / "small.corrected.md").read_text() for n in "ab"]
     assert tables[0] == tables[1]
 
 
-def test_the_worked_example_of_a_new_table(qpignn: Run, tmp_path: Path) -> None:
+def test_paper_run_of_the_example_in_contributing(qpignn: Run, tmp_path: Path) -> None:
     page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     (code,) = re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL)
     assert len(code.splitlines()) <= 40
@@ -122,7 +122,7 @@ def test_the_worked_example_of_a_new_table(qpignn: Run, tmp_path: Path) -> None:
     assert "| er | a third lost |" in (tmp_path / "dropout.corrected.md").read_text()
 
 
-def test_mistakes(qpignn: Run, tmp_path: Path) -> None:
+def test_paper_invalid_spec_or_name_exits_2(qpignn: Run, tmp_path: Path) -> None:
     done = qpignn("paper", "run", "mains")
     assert (done.code, "unknown table or figure 'mains': did you mean main" in done.err) == (
         2,
@@ -140,7 +140,7 @@ def test_mistakes(qpignn: Run, tmp_path: Path) -> None:
     assert "expected one table or figure, got all" in qpignn("paper", "show", "all").err
     (tmp_path / "syntax.py").write_text("SPEC =")
     assert "got an error: invalid syntax" in qpignn("paper", "run", tmp_path / "syntax.py").err
-    for wrong, words in (
+    for wrong, message in (
         ('picture="band",', "unknown picture 'band': did you mean bands"),
         ('picture="bands",', 'expected keep=("intervals",) for the picture bands'),
         ('table="grids",', "unknown table 'grids': did you mean grid"),
@@ -148,14 +148,14 @@ def test_mistakes(qpignn: Run, tmp_path: Path) -> None:
     ):
         (tmp_path / "wrong.py").write_text(SMALL.replace("seeds=12,", wrong))
         done = qpignn("paper", "run", tmp_path / "wrong.py", *store)
-        assert (done.code, words in done.err) == (2, True), done.err
+        assert (done.code, message in done.err) == (2, True), done.err
     (tmp_path / "bad.py").write_text(SMALL.replace('"basic"', '"basics"'))
     bad = qpignn("paper", "run", tmp_path / "bad.py", *store)
     assert (bad.code, "did you mean basic" in bad.err) == (2, True)
     assert Store(tmp_path / "r.sqlite").get([]) == {}
 
 
-def test_what_fails_is_told_and_the_rest_is_shown(qpignn: Run, tmp_path: Path) -> None:
+def test_paper_run_lists_failed_cells_and_shows_the_others(qpignn: Run, tmp_path: Path) -> None:
     broken = SMALL.replace('{"epochs": 40})', '{"epochs": 2}), Variant("B", "sqr", {"lr": 1e30})')
     (tmp_path / "half.py").write_text(broken.replace("seeds=12", "seeds=1"))
     where = ("--results", tmp_path / "r.sqlite", "--out", tmp_path)

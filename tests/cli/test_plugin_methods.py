@@ -27,19 +27,19 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def test_compare_with_a_method_of_a_file(qpignn: Run, mine: str) -> None:
-    words = ("compare", "--datasets", "tree", "--seeds", 1, "--epochs", 2, "--json")
-    words = (*words, "--results", "rows.sqlite", "--methods")
-    done = qpignn(*words, f"{mine},conformal:{mine}")
+    arguments = ("compare", "--datasets", "tree", "--seeds", 1, "--epochs", 2, "--json")
+    arguments = (*arguments, "--results", "rows.sqlite", "--methods")
+    done = qpignn(*arguments, f"{mine},conformal:{mine}")
     rows = json.loads(done.out)
     assert [row["method"] for row in rows] == ["mine.py:Mine", "conformal:mine.py:Mine"]
-    assert "2 rows, 2 of them found" in qpignn(*words, f"{mine},conformal:{mine}").err
+    assert "2 rows, 2 of them found" in qpignn(*arguments, f"{mine},conformal:{mine}").err
     Path("mine.py").write_text(SOURCE + "\n\nMORE = 1\n")
-    assert "1 rows, 0 of them found" in qpignn(*words, mine).err
+    assert "1 rows, 0 of them found" in qpignn(*arguments, mine).err
 
 
 def test_fit_with_a_method_of_a_file_and_evaluate_it(qpignn: Run, mine: str) -> None:
-    words = ("fit", "--dataset", "tree", "--method", mine, "--epochs", 2, "--out", "model")
-    assert qpignn(*words).code == 0
+    arguments = ("fit", "--dataset", "tree", "--method", mine, "--epochs", 2, "--out", "model")
+    assert qpignn(*arguments).code == 0
     refused = qpignn("evaluate", "model")
     assert refused.code == 2
     assert "--method mine.py:TheClass" in refused.err
@@ -55,7 +55,7 @@ def test_fit_with_a_method_of_a_file_and_evaluate_it(qpignn: Run, mine: str) -> 
         ("mine.py:QuantileGNN.x", "unknown method"),
     ],
 )
-def test_method_that_is_not_there_is_refused(
+def test_fit_with_a_missing_plugin_is_refused(
     qpignn: Run, mine: str, method: str, message: str
 ) -> None:
     done = qpignn("fit", "--dataset", "tree", "--method", method, "--out", "model")

@@ -34,15 +34,15 @@ def fit_on(qpignn: Run, tmp_path: Path) -> Callable[..., Path]:
         table.to_csv(tmp_path / "nodes.csv", index=False)
         edges.to_csv(tmp_path / "edges.csv", index=False)
         files = ("--nodes", tmp_path / "nodes.csv", "--edges", tmp_path / "edges.csv")
-        words = (*files, "--id", "FIPS", "--target", "rate", "--epochs", 30, *options)
-        done = qpignn("fit", *words, "--out", tmp_path / "model")
+        arguments = (*files, "--id", "FIPS", "--target", "rate", "--epochs", 30, *options)
+        done = qpignn("fit", *arguments, "--out", tmp_path / "model")
         assert done.code == 0, done.err
         return tmp_path / "model"
 
     return fit
 
 
-def test_predict_says_nothing_where_nothing_is_wrong(
+def test_predict_without_findings_prints_no_warning(
     qpignn: Run, fit_on: Callable[..., Path], tmp_path: Path
 ) -> None:
     model = fit_on(*counties())
@@ -71,10 +71,10 @@ def test_fit_and_predict_warn_of_a_column_that_is_blank_with_the_target(
     table["wet"] = np.where(np.arange(160) % 3 == 0, np.nan, 1.0)  # blanks of another origin
     table.to_csv(tmp_path / "n.csv", index=False)
     edges.to_csv(tmp_path / "e.csv", index=False)
-    words = ("--nodes", tmp_path / "n.csv", "--edges", tmp_path / "e.csv", "--id", "FIPS")
+    arguments = ("--nodes", tmp_path / "n.csv", "--edges", tmp_path / "e.csv", "--id", "FIPS")
     more = ("--target", "rate", "--missing", "impute", "--epochs", 2, "--out", tmp_path / "m")
     warned = "warning: column 'age' (32): blank on so many nodes, hardly any of which is labelled"
-    assert warned in qpignn("fit", *words, *more).err
+    assert warned in qpignn("fit", *arguments, *more).err
     done = qpignn("predict", tmp_path / "m", "--out", tmp_path / "i.csv")
     assert warned in done.err
     assert "'wet'" not in done.err
@@ -88,11 +88,11 @@ def test_predict_compares_another_table_with_that_of_the_fit(
     other = table.drop(columns="rate")
     other.to_csv(tmp_path / "other.csv", index=False)
     edges.to_csv(tmp_path / "links.csv", index=False)
-    words = ("--nodes", tmp_path / "other.csv", "--edges", tmp_path / "links.csv")
-    done = qpignn("predict", model, *words, "--out", tmp_path / "i.csv")
+    arguments = ("--nodes", tmp_path / "other.csv", "--edges", tmp_path / "links.csv")
+    done = qpignn("predict", model, *arguments, "--out", tmp_path / "i.csv")
     assert (done.code, "warning" in done.err) == (0, False), done.err
     other.assign(size=1000 * other["size"]).to_csv(tmp_path / "other.csv", index=False)
-    done = qpignn("predict", model, *words, "--out", tmp_path / "i.csv")
+    done = qpignn("predict", model, *arguments, "--out", tmp_path / "i.csv")
     assert done.code == 0
     assert (
         "warning: the 160 nodes of this graph differ from those of the training graph" in done.err
@@ -123,8 +123,8 @@ def test_predict_writes_every_fitted_level(
     qpignn: Run, fit_on: Callable[..., Path], tmp_path: Path
 ) -> None:
     model = fit_on(*counties(), "--confidence", "0.5,0.9,0.975")
-    words = ("predict", model, "--only", "all", "--out", tmp_path / "i.parquet")
-    assert qpignn(*words, "--all-levels").code == 0
+    arguments = ("predict", model, "--only", "all", "--out", tmp_path / "i.parquet")
+    assert qpignn(*arguments, "--all-levels").code == 0
     frame = pd.read_parquet(tmp_path / "i.parquet")
     bounds = [
         f"{end}_{level}" for level in ("50", "80", "90", "97.5") for end in ("lower", "upper")
@@ -135,7 +135,7 @@ def test_predict_writes_every_fitted_level(
         exact = fit.model.predict_interval(fit.data, confidence_level=level)
         assert (frame[f"lower_{100 * level:g}"] == exact.lower).all()
         assert (frame[f"upper_{100 * level:g}"] == exact.upper).all()
-    assert "apply to one level" in qpignn(*words, "--all-levels", "--parts").err
+    assert "apply to one level" in qpignn(*arguments, "--all-levels", "--parts").err
 
 
 def test_predict_writes_a_workbook_that_computes_nothing(

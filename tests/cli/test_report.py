@@ -17,11 +17,11 @@ Run = Callable[..., Any]
 
 
 def content_of(page: Path) -> dict[str, Any]:
-    found = re.search(
+    match = re.search(
         r'<script type="application/json" id="content">(.*?)</script>', page.read_text(), re.DOTALL
     )
-    assert found is not None
-    return dict(json.loads(found[1]))
+    assert match is not None
+    return dict(json.loads(match[1]))
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def districts(tmp_path: Path) -> tuple[str, ...]:
     return tuple(map(str, (*files, "--target", "load")))
 
 
-def test_a_district_with_four_times_the_noise_is_named(
+def test_report_warns_of_a_district_with_four_times_the_noise(
     qpignn: Run, districts: tuple[str, ...], tmp_path: Path
 ) -> None:
     folder = tmp_path / "model"
@@ -88,12 +88,12 @@ def counties(real: Callable[..., Data], tmp_path: Path) -> tuple[Path, Path]:
     return tmp_path / "nodes.csv", tmp_path / "edges.csv"
 
 
-def test_the_county_data_from_two_csv_files(
+def test_fit_predict_and_report_on_county_tables(
     qpignn: Run, counties: tuple[Path, Path], tmp_path: Path
 ) -> None:
     folder, out = tmp_path / "model", tmp_path / "intervals.csv"
-    words = ("--id", "fips", "--target", "rate", "--epochs", 30, "--out", folder)
-    done = qpignn("fit", "--nodes", counties[0], "--edges", counties[1], *words)
+    arguments = ("--id", "fips", "--target", "rate", "--epochs", 30, "--out", folder)
+    done = qpignn("fit", "--nodes", counties[0], "--edges", counties[1], *arguments)
     assert done.code == 0, done.err
     assert re.search(r"state: \d\d categories, one column each", done.err)
     assert "isolated nodes" in done.err
@@ -101,28 +101,28 @@ def test_the_county_data_from_two_csv_files(
     assert "scaling standard" in done.err
     table = pd.read_csv(counties[0], dtype={"fips": str})
     assert qpignn("predict", folder, "--out", out).code == 0
-    found = pd.read_csv(out, dtype={"fips": str})
-    assert found["fips"].tolist() == table.loc[table["rate"].isna(), "fips"].tolist()
-    assert np.isfinite(found[["prediction", "lower", "upper"]]).all(axis=None)
+    predictions = pd.read_csv(out, dtype={"fips": str})
+    assert predictions["fips"].tolist() == table.loc[table["rate"].isna(), "fips"].tolist()
+    assert np.isfinite(predictions[["prediction", "lower", "upper"]]).all(axis=None)
     assert qpignn("report", folder).code == 0
     figures = json.loads(qpignn("evaluate", folder, "--json").out)
     content = content_of(folder / "report.html")
     assert content["figures"] == figures
     nodes = pd.DataFrame({k: v for k, v in content["nodes"].items() if isinstance(v, list)})
     waiting = nodes[nodes["role"] == 2].reset_index(drop=True)
-    assert waiting["id"].tolist() == found["fips"].tolist()
-    np.testing.assert_allclose(waiting["upper"], found["upper"], rtol=1e-5, atol=1e-6)
+    assert waiting["id"].tolist() == predictions["fips"].tolist()
+    np.testing.assert_allclose(waiting["upper"], predictions["upper"], rtol=1e-5, atol=1e-6)
     assert "state" in [one["name"] for one in content["groupings"]]
 
 
-def test_where_to_write_and_what_to_show(
+def test_report_options_for_output_level_and_columns(
     qpignn: Run, districts: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, page = tmp_path / "model", tmp_path / "pages" / "page.html"
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", lambda url: opened.append(url) or True)
-    words = ("--epochs", 2, "--confidence", "0.5,0.8", "--out", folder)
-    assert qpignn("fit", *districts, *words).code == 0
+    arguments = ("--epochs", 2, "--confidence", "0.5,0.8", "--out", folder)
+    assert qpignn("fit", *districts, *arguments).code == 0
     options = ("--by", "height", "--confidence", 0.5, "--title", "Our load", "--out", page)
     assert qpignn("report", folder, *options, "--open").code == 0
     assert opened == [page.absolute().as_uri()]
@@ -138,10 +138,10 @@ def test_where_to_write_and_what_to_show(
     assert (done.code, "ending in .html" in done.err) == (2, True)
 
 
-def test_without_held_out_nodes_it_says_so(qpignn: Run, tmp_path: Path) -> None:
+def test_report_without_held_out_nodes_has_no_figures(qpignn: Run, tmp_path: Path) -> None:
     folder = tmp_path / "m"
-    words = ("--test-fraction", 0, "--epochs", 2, "--out", folder)
-    assert qpignn("fit", "--dataset", "basic", *words).code == 0
+    arguments = ("--test-fraction", 0, "--epochs", 2, "--out", folder)
+    assert qpignn("fit", "--dataset", "basic", *arguments).code == 0
     done = qpignn("report", folder)
     assert "the coverage on new nodes is unknown" in done.out
     content = content_of(folder / "report.html")
@@ -149,13 +149,13 @@ def test_without_held_out_nodes_it_says_so(qpignn: Run, tmp_path: Path) -> None:
     assert content["band"] is None
 
 
-def test_a_map_where_nodes_have_coordinates(qpignn: Run, tmp_path: Path) -> None:
+def test_report_with_coordinates_has_a_map(qpignn: Run, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"id": range(60), "lon": rng.uniform(5, 15, 60)})
     frame["lat"], frame["y"] = rng.uniform(47, 55, 60), rng.normal(size=60)
     frame.to_csv(tmp_path / "nodes.csv", index=False)
-    words = ("fit", "--nodes", tmp_path / "nodes.csv", "--target", "y", "--epochs", 2)
-    assert qpignn(*words, "--out", tmp_path / "m").code == 0
+    arguments = ("fit", "--nodes", tmp_path / "nodes.csv", "--target", "y", "--epochs", 2)
+    assert qpignn(*arguments, "--out", tmp_path / "m").code == 0
     assert qpignn("report", tmp_path / "m").code == 0
     graph = content_of(tmp_path / "m" / "report.html")["graph"]
     assert graph["kind"] == "map"
@@ -179,8 +179,8 @@ def test_report_shows_every_column_of_the_table_also_those_that_are_no_features(
     frame["y"] = rng.normal(size=60)
     frame.loc[:5, ["remark", "y"]] = None
     frame.to_csv(tmp_path / "nodes.csv", index=False)
-    words = ("fit", "--nodes", tmp_path / "nodes.csv", "--target", "y", "--ignore", "remark")
-    assert qpignn(*words, "--epochs", 2, "--out", tmp_path / "m").code == 0
+    arguments = ("fit", "--nodes", tmp_path / "nodes.csv", "--target", "y", "--ignore", "remark")
+    assert qpignn(*arguments, "--epochs", 2, "--out", tmp_path / "m").code == 0
     assert qpignn("report", tmp_path / "m").code == 0
     columns = content_of(tmp_path / "m" / "report.html")["columns"]
     height, kind, remark = columns["list"]  # id and target are there anyway
@@ -193,17 +193,17 @@ def test_report_shows_every_column_of_the_table_also_those_that_are_no_features(
 
 
 @pytest.mark.parametrize("side", ["upper", "lower"])
-def test_evaluate_and_report_one_sided_speak_of_the_bound(
+def test_evaluate_and_report_one_sided_use_terms_for_bounds(
     qpignn: Run, tmp_path: Path, side: str
 ) -> None:
-    words = ("--set", f"side={side}", "--epochs", 2, "--out", tmp_path / "m")
-    assert qpignn("fit", "--dataset", "basic", *words).code == 0
+    arguments = ("--set", f"side={side}", "--epochs", 2, "--out", tmp_path / "m")
+    assert qpignn("fit", "--dataset", "basic", *arguments).code == 0
     figures = json.loads(qpignn("evaluate", tmp_path / "m", "--json").out)
     assert figures["miss_rate"] == pytest.approx(1 - figures["picp"])
     assert figures["mpiw"] is figures["winkler"] is None
     assert {"mean_bound", "pinball", "mae", "rmse"} <= {k for k, v in figures.items() if v}
-    told = qpignn("evaluate", tmp_path / "m").out
-    assert "mean bound, in the target's unit" in told
-    assert not re.search("inf|width|interval", told)
+    output = qpignn("evaluate", tmp_path / "m").out
+    assert "mean bound, in the target's unit" in output
+    assert not re.search("inf|width|interval", output)
     assert qpignn("report", tmp_path / "m").code == 0
     assert content_of(tmp_path / "m" / "report.html")["side"] == side

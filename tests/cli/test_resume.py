@@ -1,4 +1,4 @@
-"""``qpignn fit --resume``: a fit that was killed goes on."""
+"""``qpignn fit --resume``: a fit that was killed is resumed."""
 
 from __future__ import annotations
 
@@ -76,9 +76,9 @@ def test_kill_9_then_resume_equals_an_uninterrupted_fit(qpignn: Run, tmp_path: P
     alone, killed = tmp_path / "alone", tmp_path / "killed"
     assert qpignn(*fit(alone)).code == 0
     assert not (alone / "checkpoint").exists()
-    words = [sys.executable, "-c", PROGRAM, *map(str, fit(killed))]
+    arguments = [sys.executable, "-c", PROGRAM, *map(str, fit(killed))]
     one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}  # as the tests themselves
-    with subprocess.Popen(words, env=one_thread, stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(arguments, env=one_thread, stderr=subprocess.DEVNULL) as process:
         kept = killed / "checkpoint" / "training-1.safetensors"
         until = time.monotonic() + 60
         while not kept.exists() and process.poll() is None and time.monotonic() < until:
@@ -109,7 +109,9 @@ def test_fit_without_resume_starts_from_the_beginning_and_prints_it(
     assert "unfinished" not in done.err
 
 
-def test_nothing_to_resume_is_no_mistake(qpignn: Run, tmp_path: Path) -> None:
+def test_fit_resume_without_checkpoint_starts_from_the_beginning(
+    qpignn: Run, tmp_path: Path
+) -> None:
     done = qpignn(*fit(tmp_path / "m", "--resume"))
     assert done.code == 0
     folder = tmp_path / "m" / "checkpoint"
@@ -130,7 +132,7 @@ def test_another_fit_is_not_resumed(
     assert "resuming at epoch 8 of training 1" in done.err
 
 
-def test_a_mistake_in_the_command_costs_no_checkpoint(
+def test_fit_with_invalid_settings_keeps_the_checkpoint(
     qpignn: Run, tmp_path: Path, stop: Callable[[int, BaseException], None]
 ) -> None:
     stop(9, MemoryError("gone"))
@@ -139,7 +141,7 @@ def test_a_mistake_in_the_command_costs_no_checkpoint(
     assert "resuming at epoch 8" in qpignn(*fit(tmp_path / "m", "--resume")).err
 
 
-def test_a_second_ctrl_c_leaves_the_checkpoint(
+def test_fit_second_ctrl_c_while_saving_keeps_the_checkpoint(
     qpignn: Run,
     tmp_path: Path,
     stop: Callable[[int, BaseException], None],

@@ -78,17 +78,17 @@ def test_join_frames_equals_from_frames_of_concatenated_tables(
     nodes: pd.DataFrame, edges: pd.DataFrame, new: pd.DataFrame
 ) -> None:
     data = from_frames(nodes[["id", "speed", "kind", "flow"]], edges[["from", "to"]], target="flow")
-    told = new.assign(flow=[5.0, None])
+    labelled = new.assign(flow=[5.0, None])
     whole = from_frames(
-        pd.concat([nodes[["id", "speed", "kind", "flow"]], told]),
+        pd.concat([nodes[["id", "speed", "kind", "flow"]], labelled]),
         pd.concat([edges[["from", "to"]], LINKS]),
         target="flow",
     )
-    out = join_frames(data, told, LINKS, target="flow")
+    out = join_frames(data, labelled, LINKS, target="flow")
     assert torch.equal(out.x, whole.x)
     assert torch.equal(out.edge_index, whole.edge_index)
     assert out.y.nan_to_num(-1).tolist() == whole.y.nan_to_num(-1).tolist()
-    assert join_frames(data, told, LINKS).y.isnan().tolist() == [False, True, False, True, True]
+    assert join_frames(data, labelled, LINKS).y.isnan().tolist() == [False, True, False, True, True]
 
 
 def test_join_frames_repeated_edges_average_weights(

@@ -34,12 +34,12 @@ KNOWN = {
 }
 
 
-def test_the_nineteen_names_in_the_papers_order() -> None:
+def test_benchmark_has_19_names_in_the_order_of_the_paper() -> None:
     assert list(BENCHMARK) == NAMES
 
 
 @pytest.mark.parametrize("name", KNOWN)
-def test_known_counts(real: Callable[..., Data], name: str) -> None:
+def test_datasets_have_the_reference_counts(real: Callable[..., Data], name: str) -> None:
     nodes, stored, loops, undirected, features = KNOWN[name]
     published = real(name, "published")
     ends = published.edge_index
@@ -77,7 +77,7 @@ def test_differences_of_wrong_counts_names_them() -> None:
     assert "found Size(nodes=900" in line
 
 
-def test_differences_of_wrong_ones_per_node_names_them() -> None:
+def test_differences_of_wrong_row_sums_names_them() -> None:
     x = torch.tensor([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]]).to_sparse_csr()  # 3 ones, 2 nodes
     data = Data(x=x, edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.zeros(2))
     size = Size(nodes=2, edges=1, self_loops=0, features=3)
@@ -89,7 +89,7 @@ def test_differences_of_wrong_ones_per_node_names_them() -> None:
     assert declared(1.4) == ["tiny: declared 1.4 ones, found 1.5"]
 
 
-def test_unknown_names_and_options() -> None:
+def test_load_dataset_unknown_names_or_options_raise() -> None:
     with pytest.raises(
         UnknownNameError, match="unknown data set 'chamelion': did you mean chameleon"
     ):
@@ -100,7 +100,7 @@ def test_unknown_names_and_options() -> None:
         load_dataset("basic", year=2012)
 
 
-def test_what_is_missing_is_named(
+def test_missing_message_names_missing_files(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     empty = str(tmp_path_factory.mktemp("empty"))

@@ -76,18 +76,18 @@ def stations() -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Any]]:
 
 @pytest.mark.parametrize("memory", MEMORY)
 @pytest.mark.parametrize("directed", [False, True])
-def test_it_is_the_graph_of_the_same_files(tmp_path: Path, memory: int, directed: bool) -> None:
+def test_convert_graph_equals_read_graph(tmp_path: Path, memory: int, directed: bool) -> None:
     nodes, edges, roles = stations()
     files = tmp_path / "n.csv", tmp_path / "e.csv"
     nodes.to_csv(files[0], index=False)
     edges.to_csv(files[1], index=False)
     roles["directed"] = directed
-    told = convert_graph(*files, tmp_path / "g", memory=memory, **roles)
+    summary = convert_graph(*files, tmp_path / "g", memory=memory, **roles)
     assert_same(open_graph(tmp_path / "g"), read_graph(*files, **roles))
-    assert told == describe_graph(tmp_path / "g")
-    assert told.directed is directed
-    assert told.roles is not None
-    assert told.roles["ignore"] == ["note"]
+    assert summary == describe_graph(tmp_path / "g")
+    assert summary.directed is directed
+    assert summary.roles is not None
+    assert summary.roles["ignore"] == ["note"]
     assert not (tmp_path / "g" / "unfinished").exists()
 
 
@@ -168,7 +168,9 @@ def test_parquet_with_an_index_and_integers_with_blanks(tmp_path: Path) -> None:
         ["x", "x", "NA", "y", "null", " y"],
     ],
 )
-def test_a_piece_does_not_mistake_a_column(tmp_path: Path, values: list[str]) -> None:
+def test_convert_graph_infers_column_types_from_all_pieces(
+    tmp_path: Path, values: list[str]
+) -> None:
     lines = [f"n{i},{value},{i}" for i, value in enumerate(values)]
     path = tmp_path / "n.csv"
     path.write_text("\n".join(["id,v,t", *lines]))
@@ -208,7 +210,7 @@ def outcome(work: Any) -> Data | str:
     directed=st.booleans(),
     memory=st.sampled_from([1, 1500, 4000, 1 << 20]),
 )
-def test_any_small_table(
+def test_convert_graph_of_any_small_table_equals_read_graph(
     target: list[str],
     columns: list[list[str]],
     nodes: int,
@@ -268,7 +270,7 @@ def test_convert_graph_of_many_edges_in_small_batches_equals_read_graph(
         assert_same(open_graph(tmp_path / "g"), read_graph(*paths, directed=directed, **roles))
 
 
-def test_one_edge_repeated_beyond_memory(tmp_path: Path) -> None:
+def test_convert_graph_edge_repeated_beyond_memory_is_merged(tmp_path: Path) -> None:
     nodes, edges = tmp_path / "n.csv", tmp_path / "e.csv"
     nodes.write_text("id,v,t\na,1,1\nb,2,2\nc,3,3\n")
     edges.write_text("from,to,w\n" + "a,b,1\na,b,3\n" * 50 + "b,c,4\n")
@@ -408,7 +410,7 @@ NODES = "id,v,t\na,1,10\nb,2,\nc,3,30\n"
     ],
 )
 @pytest.mark.parametrize("memory", MEMORY)
-def test_faults_of_edges_are_told_by_their_row_in_the_file(
+def test_convert_graph_invalid_edges_raise_with_their_row(
     tmp_path: Path, edges: str, memory: int
 ) -> None:
     paths = tmp_path / "n.csv", tmp_path / "e.csv"
@@ -423,7 +425,7 @@ def test_faults_of_edges_are_told_by_their_row_in_the_file(
     assert not (tmp_path / "g").exists()
 
 
-def test_self_loops_are_dropped_unless_there_is_nothing_else(tmp_path: Path) -> None:
+def test_convert_graph_drops_self_loops_and_refuses_self_loops_only(tmp_path: Path) -> None:
     nodes, edges = tmp_path / "n.csv", tmp_path / "e.csv"
     nodes.write_text(NODES)
     edges.write_text("from,to\na,a\na,b\nb,b\n")
@@ -461,7 +463,7 @@ def test_self_loops_are_dropped_unless_there_is_nothing_else(tmp_path: Path) -> 
         ("id,v,t\na,1,\nb,2,\n", {}, GraphError, "at least one labelled node"),
     ],
 )
-def test_faults_of_nodes(
+def test_convert_graph_invalid_nodes_raise(
     tmp_path: Path,
     content: str,
     options: dict[str, Any],
@@ -478,7 +480,7 @@ def test_faults_of_nodes(
     assert not (tmp_path / "g").exists()
 
 
-def test_files_that_are_not_there_or_not_tables(tmp_path: Path) -> None:
+def test_convert_graph_missing_files_or_other_formats_raise(tmp_path: Path) -> None:
     with pytest.raises(ReadError, match="expected a file, got nothing"):
         convert_graph(tmp_path / "n.csv", None, tmp_path / "g", target="t")
     (tmp_path / "n.csv").write_text(NODES)
@@ -491,7 +493,7 @@ def test_files_that_are_not_there_or_not_tables(tmp_path: Path) -> None:
         convert_graph(tmp_path / "g.graphml", None, tmp_path / "g", target="t")
 
 
-def test_a_fault_in_a_header_leaves_an_older_graph_alone(tmp_path: Path) -> None:
+def test_convert_graph_failing_keeps_an_older_graph(tmp_path: Path) -> None:
     (tmp_path / "n.csv").write_text(NODES)
     convert_graph(tmp_path / "n.csv", None, tmp_path / "g", target="t")
     with pytest.raises(GraphError):
@@ -499,7 +501,9 @@ def test_a_fault_in_a_header_leaves_an_older_graph_alone(tmp_path: Path) -> None
     assert open_graph(tmp_path / "g").num_nodes == 3
 
 
-def test_an_interruption_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_convert_graph_interrupted_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     paths = many_edges(tmp_path, 100)
 
     def interrupt(*_: object, **__: object) -> None:
@@ -511,8 +515,8 @@ def test_an_interruption_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     assert not (tmp_path / "g").exists()
 
 
-def run(code: str, *words: object) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", code, *map(str, words)]
+def run(code: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", code, *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -525,7 +529,7 @@ convert_graph(*sys.argv[1:], target="t")
 """
 
 
-def test_a_killed_conversion_leaves_the_older_graph_and_can_be_run_again(tmp_path: Path) -> None:
+def test_convert_graph_killed_keeps_the_older_graph_and_can_be_repeated(tmp_path: Path) -> None:
     paths = many_edges(tmp_path, 1000)
     folder = tmp_path / "g"
     assert run(KILLED, *paths, folder).returncode == -9
@@ -543,7 +547,7 @@ def test_a_killed_conversion_leaves_the_older_graph_and_can_be_run_again(tmp_pat
     assert not (folder / "unfinished").exists()
 
 
-def test_rows_are_counted_well_enough(tmp_path: Path) -> None:
+def test_text_table_most_rows_counts_rows(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     for text, rows in (("a,b\n1,2\n3,4\n", 2), ("a,b\r\n1,2\r\n3,4", 2), ("a,b\r1,2\r", 1)):
         path.write_bytes(text.encode())

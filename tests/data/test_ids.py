@@ -95,7 +95,7 @@ def test_node_index_integer_matches_decimal_text(ids: Any, ends: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ids", "ends", "match", "words"),
+    ("ids", "ends", "match", "phrase"),
     [
         (["00001", "00002"], [1, 2], "number", "leading zeros or in a decimal point"),
         (["1", "2"], ["00001", "00002"], "number", "leading zeros or in a decimal point"),
@@ -106,11 +106,11 @@ def test_node_index_integer_matches_decimal_text(ids: Any, ends: Any) -> None:
     ],
 )
 def test_from_frames_similar_ids_error_names_match_ids(
-    ids: list[Any], ends: list[Any], match: str, words: str
+    ids: list[Any], ends: list[Any], match: str, phrase: str
 ) -> None:
     nodes = pd.DataFrame({"id": ids, "size": [1.0, 2.0], "t": [1.0, 3.0]})
     edges = pd.DataFrame({"from": ends[:1], "to": ends[1:]})
-    with pytest.raises(GraphError, match=rf"{words}.*\(--match-ids {match}\)"):
+    with pytest.raises(GraphError, match=rf"{phrase}.*\(--match-ids {match}\)"):
         from_frames(nodes, edges, target="t")
     data = from_frames(nodes, edges, target="t", match_ids=match)
     assert data.edge_index.tolist() == [[0, 1], [1, 0]]

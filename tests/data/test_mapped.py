@@ -44,7 +44,7 @@ def test_open_graph_with_other_names_of_coordinates_raises(folder: Path, names: 
         open_graph(folder)
 
 
-def test_there_and_back(stations: Data, folder: Path) -> None:
+def test_write_graph_then_open_graph_gives_the_same_graph(stations: Data, folder: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         got = open_graph(folder)
@@ -78,7 +78,7 @@ def test_edges_are_sorted_by_target_then_source_each_once(tmp_path: Path) -> Non
     assert {*map(tuple, wanted.T.tolist())} == {*map(tuple, got.edge_index.T.tolist())}
 
 
-def test_a_graph_without_edges(tmp_path: Path) -> None:
+def test_write_graph_without_edges(tmp_path: Path) -> None:
     data = Data(x=torch.ones(2, 1), edge_index=torch.empty(2, 0, dtype=torch.long))
     write_graph(tmp_path, data)
     assert open_graph(tmp_path).edge_index.shape == (2, 0)
@@ -104,7 +104,7 @@ def test_ids_that_are_row_numbers_are_not_stored(
     assert (got if got is None else list(got)) == wanted
 
 
-def test_changes_stay_in_memory(stations: Data, folder: Path) -> None:
+def test_open_graph_changes_are_not_written_to_files(stations: Data, folder: Path) -> None:
     data = open_graph(folder)
     data.x += 1
     data.edge_index[:] = 0
@@ -118,25 +118,27 @@ def test_arrays_larger_than_memory_open_and_are_not_read(
 ) -> None:
     monkeypatch.setattr(mapped, "check_digests", lambda *_, **__: None)  # minutes of reading holes
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    told = json.loads((folder / "mapped.json").read_text())
+    description = json.loads((folder / "mapped.json").read_text())
     rows = 2 * memory // 4
-    told |= {"nodes": rows, "feature_names": ["a"], "coding": None}
-    told["files"] = {name: told["files"][name] for name in ("x.npy", "edge_index.npy")}
+    description |= {"nodes": rows, "feature_names": ["a"], "coding": None}
+    description["files"] = {
+        name: description["files"][name] for name in ("x.npy", "edge_index.npy")
+    }
     with (folder / "x.npy").open("wb") as file:
         header = {"descr": "<f4", "fortran_order": False, "shape": (rows, 1)}
         np.lib.format.write_array_header_1_0(file, header)
-        told["files"]["x.npy"] |= {"bytes": file.tell() + 4 * rows, "shape": [rows, 1]}
+        description["files"]["x.npy"] |= {"bytes": file.tell() + 4 * rows, "shape": [rows, 1]}
         try:
-            file.truncate(told["files"]["x.npy"]["bytes"])
+            file.truncate(description["files"]["x.npy"]["bytes"])
         except OSError:
             pytest.skip("this disk has no files with holes")
-    (folder / "mapped.json").write_text(json.dumps(told))
+    (folder / "mapped.json").write_text(json.dumps(description))
     data = open_graph(folder)
     assert data.x.shape == (rows, 1)
     assert float(data.x[-1, 0]) == 0
 
 
-def test_half_a_folder_is_refused(folder: Path, tmp_path: Path) -> None:
+def test_open_graph_incomplete_folder_is_refused(folder: Path, tmp_path: Path) -> None:
     message = "expected a folder written by 'qpignn convert'.*got"
     with pytest.raises(ReadError, match=f"{message} nothing"):
         open_graph(tmp_path / "absent")
@@ -166,7 +168,7 @@ def test_half_a_folder_is_refused(folder: Path, tmp_path: Path) -> None:
         ({"surprise": 1}, "damaged mapped.json"),
     ],
 )
-def test_a_description_that_makes_no_sense(
+def test_open_graph_invalid_description_is_refused(
     folder: Path, change: dict[str, object], message: str
 ) -> None:
     path = folder / "mapped.json"
@@ -179,7 +181,9 @@ def test_a_description_that_makes_no_sense(
 
 
 @pytest.mark.parametrize("kind", ["<i8", "O"])
-def test_files_that_are_not_what_the_description_says(folder: Path, kind: str) -> None:
+def test_open_graph_arrays_that_differ_from_the_description_are_refused(
+    folder: Path, kind: str
+) -> None:
     size = (folder / "y.npy").stat().st_size
     np.save(folder / "y.npy", np.zeros(60, dtype=kind), allow_pickle=True)
     with (folder / "y.npy").open("r+b") as file:
@@ -191,7 +195,7 @@ def test_files_that_are_not_what_the_description_says(folder: Path, kind: str) -
         open_graph(folder)
 
 
-def test_damaged_ids(folder: Path) -> None:
+def test_open_graph_damaged_ids_are_refused(folder: Path) -> None:
     path = folder / "ids.parquet"
     exchange_array(folder, path.name, b"\0" * 500)
     with pytest.raises(ReadError, match=r"a damaged ids.parquet"):
@@ -211,7 +215,9 @@ def test_one_changed_target_is_another_graph(stations: Data, folder: Path) -> No
     assert graph_digest(folder) != digest
 
 
-def test_an_older_graph_is_replaced_but_nothing_else(stations: Data, folder: Path) -> None:
+def test_write_graph_replaces_an_older_graph_and_no_other_file(
+    stations: Data, folder: Path
+) -> None:
     (folder / "notes.txt").write_text("mine")
     bare = Data(x=stations.x, edge_index=stations.edge_index)
     write_graph(folder, bare)
@@ -220,23 +226,23 @@ def test_an_older_graph_is_replaced_but_nothing_else(stations: Data, folder: Pat
     assert there - locks == {"x.npy", "edge_index.npy", "mapped.json", "notes.txt"}
 
 
-def test_files_that_are_not_ours_are_left_alone(stations: Data, tmp_path: Path) -> None:
+def test_write_graph_into_a_folder_with_other_files_is_refused(
+    stations: Data, tmp_path: Path
+) -> None:
     (tmp_path / "x.npy").write_text("mine")
     with pytest.raises(SettingError, match=r"expected an empty folder.*got one with 'x.npy'"):
         write_graph(tmp_path, stations)
     assert (tmp_path / "x.npy").read_text() == "mine"
 
 
-def test_sparse_features_are_refused(stations: Data, tmp_path: Path) -> None:
+def test_write_graph_sparse_features_are_refused(stations: Data, tmp_path: Path) -> None:
     stations.x = stations.x.to_sparse_csr()
     with pytest.raises(GraphError, match="expected dense features to write"):
         write_graph(tmp_path / "g", stations)
     assert not (tmp_path / "g").exists()
 
 
-def test_a_folder_that_another_process_converts_into_is_refused(
-    stations: Data, folder: Path
-) -> None:
+def test_write_graph_into_a_locked_folder_is_refused(stations: Data, folder: Path) -> None:
     with (
         lock_folder(folder, name=".qpignn.converting"),
         pytest.raises(SettingError, match="another process is converting into; wait for its end"),

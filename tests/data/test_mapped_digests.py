@@ -41,9 +41,9 @@ def read_bytes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many bytes were read for whole digests, file by file."""
     plain, sizes = mapped_digests._checked, list[int]()
 
-    def counted(path: Path, *words: Any) -> dict[str, Any]:
+    def counted(path: Path, *arguments: Any) -> dict[str, Any]:
         sizes.append(path.stat().st_size)
-        return plain(path, *words)
+        return plain(path, *arguments)
 
     monkeypatch.setattr(mapped_digests, "_checked", counted)
     return sizes
@@ -116,8 +116,8 @@ def test_open_graph_whose_stamps_hide_a_change_is_refused_by_the_sample(
     reverse_rows(graph / "x.npy")
     (record,) = cache.iterdir()
     document = json.loads(record.read_text())
-    found = (graph / "x.npy").stat()
-    stamp = [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    status = (graph / "x.npy").stat()
+    stamp = [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
     document["files"]["x.npy"]["stamp"] = stamp
     record.write_text(json.dumps(document))
     with pytest.raises(ReadError, match=CHANGED.format("x.npy")):
@@ -130,8 +130,8 @@ def test_open_graph_with_a_record_in_its_own_folder_ignores_it(graph: Path, cach
     (record,) = cache.iterdir()
     reverse_rows(graph / "x.npy")
     document = json.loads(record.read_text())
-    found = (graph / "x.npy").stat()
-    stamp = [found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns]
+    status = (graph / "x.npy").stat()
+    stamp = [status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns]
     document["files"]["x.npy"] |= {"stamp": stamp}
     for place in (graph / record.name, graph / "graphs" / record.name):
         place.parent.mkdir(exist_ok=True)
@@ -142,7 +142,7 @@ def test_open_graph_with_a_record_in_its_own_folder_ignores_it(graph: Path, cach
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", '{"format": 1, "files": []}', "\x00"])
-def test_open_graph_with_a_damaged_record_checks_anew(
+def test_open_graph_with_a_damaged_record_checks_again(
     graph: Path, cache: Path, content: str, read_bytes: list[int]
 ) -> None:
     open_graph(graph)

@@ -23,22 +23,22 @@ def test_reorder_nodes_graph_isomorphic_by_id(sparse: bool) -> None:
     data.edge_weight = torch.arange(data.edge_index.shape[1]).float()
     if sparse:
         data.x = data.x.clamp(min=0).to_sparse_csr()
-    found = reorder_nodes(data)
-    assert is_sparse(found.x) == sparse
-    assert sorted(found.node_id) == sorted(data.node_id)
-    assert list(found.node_id) != list(data.node_id)
-    assert edges_by_id(found) == edges_by_id(data)
+    reordered = reorder_nodes(data)
+    assert is_sparse(reordered.x) == sparse
+    assert sorted(reordered.node_id) == sorted(data.node_id)
+    assert list(reordered.node_id) != list(data.node_id)
+    assert edges_by_id(reordered) == edges_by_id(data)
     before = {i: k for k, i in enumerate(data.node_id)}
-    order = torch.tensor([before[i] for i in found.node_id])
-    dense = (found.x.to_dense(), data.x.to_dense()[order])
+    order = torch.tensor([before[i] for i in reordered.node_id])
+    dense = (reordered.x.to_dense(), data.x.to_dense()[order])
     assert torch.equal(*dense)
     for name in ("y", "train_mask", "test_mask"):
-        assert torch.equal(found[name], data[name][order])
+        assert torch.equal(reordered[name], data[name][order])
 
 
 def test_reorder_nodes_shuffled_path_becomes_consecutive() -> None:
     shuffled = torch.randperm(200, generator=torch.Generator().manual_seed(0))
     ends = torch.stack([shuffled[:-1], shuffled[1:]])
     path = Data(x=torch.ones(200, 1), edge_index=torch.cat([ends, ends.flip(0)], dim=1))
-    found = reorder_nodes(path).edge_index
-    assert int((found[0] - found[1]).abs().max()) == 1
+    reordered = reorder_nodes(path).edge_index
+    assert int((reordered[0] - reordered[1]).abs().max()) == 1

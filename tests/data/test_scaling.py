@@ -63,8 +63,8 @@ def test_fit_feature_scaler_mostly_zero_column_rms_two(
     sparse: bool,
 ) -> None:
     x = column_of(3.0, -4.0, 0.0, 100.0, nodes=20)  # 2 of 19 given nodes: rms √12.5
-    known = torch.arange(20) != 3
-    scaler = fit_feature_scaler(x.to_sparse_csr() if sparse else x, known)
+    given = torch.arange(20) != 3
+    scaler = fit_feature_scaler(x.to_sparse_csr() if sparse else x, given)
     assert scaler.shift.item() == 0
     assert scaler.scale.item() == pytest.approx(12.5**0.5 / 2)
 
@@ -83,9 +83,9 @@ def test_fit_feature_scaler_mostly_zero_below_quarter(sparse: bool) -> None:
 def test_scaler_dense_and_csr_equal(nodes: int, width: int, share: float, seed: int) -> None:
     draw = np.random.default_rng(seed)
     x = torch.from_numpy(draw.normal(5, 2, (nodes, width)) * (draw.random((nodes, width)) < share))
-    known = torch.from_numpy(draw.random(nodes) < 0.7)
-    known[0] = True
-    dense, sparse = fit_feature_scaler(x, known), fit_feature_scaler(x.to_sparse_csr(), known)
+    labelled = torch.from_numpy(draw.random(nodes) < 0.7)
+    labelled[0] = True
+    dense, sparse = fit_feature_scaler(x, labelled), fit_feature_scaler(x.to_sparse_csr(), labelled)
     torch.testing.assert_close(sparse.shift, dense.shift, rtol=1e-12, atol=1e-12)
     torch.testing.assert_close(sparse.scale, dense.scale, rtol=1e-12, atol=1e-12)
     stored, offset = sparse.transform_sparse(x.to_sparse_csr(), torch.float64)
@@ -108,7 +108,9 @@ def test_transform_sparse_large_shift_keeps_digits() -> None:
     """Ids near 10⁹ that differ by hundreds: x/σ and μ/σ are 10⁷, where float32 counts by ones."""
     x = 1e9 + 100 * torch.arange(8, dtype=torch.float64).unsqueeze(1)
     scaler = fit_feature_scaler(x, torch.ones(8, dtype=torch.bool))
-    other = torch.cat([x, torch.zeros(1, 1, dtype=torch.float64)])  # a zero nobody was fitted on
+    other = torch.cat(
+        [x, torch.zeros(1, 1, dtype=torch.float64)]
+    )  # a zero that the scaler was not fitted on
     stored, offset = scaler.transform_sparse(other.to_sparse_csr())
     assert offset is None
     torch.testing.assert_close(stored.to_dense(), scaler.transform(other), rtol=1e-6, atol=1e-6)
@@ -144,9 +146,9 @@ def test_scaler_inverse_of_transform_identity(shift: float, spread: float, seed:
 def test_target_scaler_inverse_finite_for_finite(transform: str) -> None:
     y = torch.tensor([-1e308, 0.0, 1.7e308], dtype=torch.float64)
     scaler = fit_target_scaler(y, torch.ones(3, dtype=torch.bool), transform)
-    told = scaler.inverse(torch.tensor([-50.0, 50.0, torch.inf, -torch.inf]))
-    assert told[:2].isfinite().all()
-    assert told[2:].tolist() == [np.inf, -np.inf]
+    values = scaler.inverse(torch.tensor([-50.0, 50.0, torch.inf, -torch.inf]))
+    assert values[:2].isfinite().all()
+    assert values[2:].tolist() == [np.inf, -np.inf]
 
 
 @pytest.mark.parametrize("size", [1e-200, 1e-30, 1.0, 1e30, 1e200])

@@ -23,7 +23,9 @@ def rich(path_graph: Data) -> Data:
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_there_and_back(rich: Data, tmp_path: Path, sparse: bool) -> None:
+def test_save_graph_then_load_graph_gives_the_same_graph(
+    rich: Data, tmp_path: Path, sparse: bool
+) -> None:
     dense = rich.x
     if sparse:
         rich.x = rich.x.to_sparse_csr()
@@ -73,7 +75,7 @@ def test_load_graph_with_other_names_of_coordinates_raises(
         load_graph(tmp_path)
 
 
-def test_damage_is_refused(rich: Data, tmp_path: Path) -> None:
+def test_load_graph_damaged_or_missing_file_is_refused(rich: Data, tmp_path: Path) -> None:
     save_graph(tmp_path, rich)
     numbers = tmp_path / "graph.safetensors"
     whole = numbers.read_bytes()

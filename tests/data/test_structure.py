@@ -33,29 +33,31 @@ def graphs(draw: st.DrawFn) -> tuple[Data, nx.Graph]:
     pairs = [
         pair for pair in draw(st.lists(st.tuples(ends, ends), max_size=40)) if len({*pair}) == 2
     ]
-    known = nx.Graph()
-    known.add_nodes_from(range(nodes))
-    known.add_edges_from(pairs)
-    return graph_of(pairs, nodes), known
+    reference = nx.Graph()
+    reference.add_nodes_from(range(nodes))
+    reference.add_edges_from(pairs)
+    return graph_of(pairs, nodes), reference
 
 
 @given(graphs(), st.data())
 def test_structure_equals_networkx(pair: tuple[Data, nx.Graph], draws: st.DataObject) -> None:
-    data, known = pair
-    assert list(degrees(data)) == [known.degree(i) for i in range(len(known))]
+    data, reference = pair
+    assert list(degrees(data)) == [reference.degree(i) for i in range(len(reference))]
     parts = {frozenset(np.flatnonzero(components(data) == i)) for i in set(components(data))}
-    assert parts == {frozenset(part) for part in nx.connected_components(known)}
-    start = np.array(draws.draw(st.lists(st.booleans(), min_size=len(known), max_size=len(known))))
+    assert parts == {frozenset(part) for part in nx.connected_components(reference)}
+    start = np.array(
+        draws.draw(st.lists(st.booleans(), min_size=len(reference), max_size=len(reference)))
+    )
     far = (
-        nx.multi_source_dijkstra_path_length(known, set(np.flatnonzero(start)))
+        nx.multi_source_dijkstra_path_length(reference, set(np.flatnonzero(start)))
         if start.any()
         else {}
     )
-    assert list(distances(data, start)) == [far.get(i, -1) for i in range(len(known))]
+    assert list(distances(data, start)) == [far.get(i, -1) for i in range(len(reference))]
     counted = summarize_graph(data)
-    assert (counted.nodes, counted.edges) == (len(known), known.number_of_edges())
-    assert counted.isolated == nx.number_of_isolates(known)
-    assert counted.components == nx.number_connected_components(known)
+    assert (counted.nodes, counted.edges) == (len(reference), reference.number_of_edges())
+    assert counted.isolated == nx.number_of_isolates(reference)
+    assert counted.components == nx.number_connected_components(reference)
     assert not counted.directed
 
 
@@ -81,8 +83,8 @@ def test_communities_of_a_large_graph_keep_planted_groups(monkeypatch: pytest.Mo
 
 def test_neighbour_gap_hand_computed() -> None:
     data = graph_of([(0, 1), (0, 2), (2, 3)], 5)
-    known = np.array([np.nan, 4.0, 8.0, np.nan, np.nan])
-    gap = neighbour_gap(data, np.array([5.0, 0.0, 0.0, 9.0, 1.0]), known)
+    labels = np.array([np.nan, 4.0, 8.0, np.nan, np.nan])
+    gap = neighbour_gap(data, np.array([5.0, 0.0, 0.0, 9.0, 1.0]), labels)
     np.testing.assert_array_equal(gap, [2.0, np.nan, np.nan, 1.0, np.nan])
 
 

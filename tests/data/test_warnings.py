@@ -1,4 +1,4 @@
-"""What is legal but suspicious is told in one sentence, with a count, and only where it is so."""
+"""Warnings about legal but suspicious data: one sentence with a count, and none without reason."""
 
 from __future__ import annotations
 
@@ -44,22 +44,22 @@ def two_rings(nodes: int = 60, alone: int = 0, **changes: Any) -> Data:
     return check_graph(data)
 
 
-def told(data: Data) -> list[str]:
+def messages_of(data: Data) -> list[str]:
     return data_warnings(data, ~data.y.isnan())
 
 
 def test_data_warnings_usual_graph_none() -> None:
-    assert told(two_rings()) == []
+    assert messages_of(two_rings()) == []
 
 
 def test_data_warnings_isolated_nodes_counted() -> None:
     data = two_rings(alone=5)
     data.y[61:63] = NAN  # with every tenth of 65: 7 + 2 are to be predicted, 3 of them alone
-    (sentence,) = told(data)
+    (sentence,) = messages_of(data)
     assert sentence.startswith("3 of 9 nodes to predict have no edges: their intervals depend on")
     assert sentence.endswith("check that no edges are missing")
     data.y[60:] = 1.0  # alone, but known
-    assert told(data) == []
+    assert messages_of(data) == []
 
 
 def test_isolation_warnings_either_direction_counts() -> None:
@@ -69,35 +69,35 @@ def test_isolation_warnings_either_direction_counts() -> None:
     assert isolation_warnings(one_way, nodes < 3) == []  # 0 and 2 point at 1
     (sentence,) = isolation_warnings(one_way, nodes < 4)
     assert sentence.startswith("1 of 4 nodes to predict have no edges")
-    assert isolation_warnings(one_way, nodes < 0) == []  # nobody asked
+    assert isolation_warnings(one_way, nodes < 0) == []  # no node to predict
 
 
 def test_data_warnings_few_isolated_nodes_none() -> None:
     data = two_rings(nodes=4000, alone=1)
     data.y[-1] = NAN
-    assert told(data) == []  # one of 401
+    assert messages_of(data) == []  # one of 401
 
 
 def test_data_warnings_component_without_target_reported() -> None:
     data = two_rings()
     data.y[30:] = NAN
-    (sentence,) = told(data)
+    (sentence,) = messages_of(data)
     assert sentence.startswith("30 of 33 nodes to predict are in parts of the graph where no ")
     assert sentence.endswith("label some nodes of each part")
     data.y[42] = 1.0  # one label is enough to be in reach
-    assert told(data) == []
+    assert messages_of(data) == []
 
 
 def test_data_warnings_large_graph_skips_components(monkeypatch: pytest.MonkeyPatch) -> None:
     data = two_rings()
     data.y[30:] = NAN
     monkeypatch.setattr(room, "MOST_EDGES", data.edge_index.shape[1] - 1)
-    assert told(data) == []
+    assert messages_of(data) == []
 
 
 def test_data_warnings_no_edges_one_sentence() -> None:
     data = two_rings(edge_index=torch.empty((2, 0), dtype=torch.long))
-    (sentence,) = told(data)
+    (sentence,) = messages_of(data)
     assert sentence.startswith(
         "the graph has no edges: intervals depend on each node's own features"
     )
@@ -105,29 +105,33 @@ def test_data_warnings_no_edges_one_sentence() -> None:
 
 def test_data_warnings_classes_and_row_numbers_reported() -> None:
     classes = two_rings(y=(torch.arange(60) % 2).double())
-    (sentence,) = told(classes)
+    (sentence,) = messages_of(classes)
     assert sentence.startswith("the 60 given targets are all 0 or 1: they look like two classes")
     rows = two_rings(y=torch.randperm(60).double() + 7)
-    (sentence,) = told(rows)
+    (sentence,) = messages_of(rows)
     assert sentence.startswith("the 60 given targets are whole numbers from 7 to 66, each once")
-    assert told(two_rings(y=torch.arange(60).double() * 5)) == []  # a count may be all different
-    assert told(two_rings(y=(torch.arange(60) % 5).double())) == []  # marks from 0 to 4
-    assert told(two_rings(y=torch.arange(60) / 7)) == []
+    assert (
+        messages_of(two_rings(y=torch.arange(60).double() * 5)) == []
+    )  # a count may be all different
+    assert messages_of(two_rings(y=(torch.arange(60) % 5).double())) == []  # marks from 0 to 4
+    assert messages_of(two_rings(y=torch.arange(60) / 7)) == []
 
 
 def test_data_warnings_few_labels_none() -> None:
     y = torch.full((60,), NAN)
     y[:10] = torch.arange(10) % 2
     y[30:35] = 1
-    assert told(two_rings(y=y)) == []
+    assert messages_of(two_rings(y=y)) == []
 
 
 def quiet(what: Callable[[], object]) -> list[str]:
-    """The warnings of ours that come, whatever was told before."""
+    """Return the warnings of the library, also those that were given before."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         what()
-    return [str(found.message) for found in caught if issubclass(found.category, QpignnWarning)]
+    return [
+        str(warning.message) for warning in caught if issubclass(warning.category, QpignnWarning)
+    ]
 
 
 @pytest.mark.parametrize("name", ["qpignn", "sqr", "cfgnn", "conformal:qpignn"])
@@ -182,8 +186,8 @@ def table(*pairs: str, **more: list[float]) -> tuple[pd.DataFrame, pd.DataFrame]
 def test_from_frames_loops_and_repeated_edges_warn(
     pairs: list[str], options: dict[str, Any], message: str
 ) -> None:
-    said = quiet(lambda: from_frames(*table(*pairs), target="t", **options))
-    assert [message in sentence for sentence in said] == ([] if message is None else [True])
+    messages = quiet(lambda: from_frames(*table(*pairs), target="t", **options))
+    assert [message in sentence for sentence in messages] == ([] if message is None else [True])
 
 
 def test_from_frames_repeated_weighted_edges_warn_of_average() -> None:
@@ -236,14 +240,14 @@ def test_data_warnings_sentinel_features_reported(number: float) -> None:
     if number == -9:
         wet = wet / 100  # it must lie far from all others
         wet[[3, 40]] = number
-    (sentence,) = told(measured(wet=wet, dry=NORMAL))
+    (sentence,) = messages_of(measured(wet=wet, dry=NORMAL))
     assert sentence.startswith(f"feature column 'wet' is {number:g} on 2 nodes and far from that")
 
 
 def test_data_warnings_sentinel_targets_reported() -> None:
     y = torch.from_numpy(NORMAL.copy())
     y[5] = -999
-    (sentence,) = told(two_rings(y=y))
+    (sentence,) = messages_of(two_rings(y=y))
     assert sentence.startswith("the target is -999 on 1 node and far from that elsewhere")
 
 
@@ -257,28 +261,28 @@ def test_data_warnings_sentinel_targets_reported() -> None:
     ],
 )
 def test_data_warnings_ordinary_numbers_none(values: Any) -> None:
-    assert told(measured(v=values, w=NORMAL)) == []
+    assert messages_of(measured(v=values, w=NORMAL)) == []
 
 
 def test_data_warnings_far_target_reported() -> None:
     y = torch.from_numpy(NORMAL.copy())
     y[7] = 1e12
-    (sentence,) = told(two_rings(y=y, node_id=[f"s{i}" for i in range(60)]))
+    (sentence,) = messages_of(two_rings(y=y, node_id=[f"s{i}" for i in range(60)]))
     assert sentence.startswith("the target 1e+12 of node 's7' is over 1,000 times as far from")
 
 
 def test_data_warnings_heavy_tails_none() -> None:
     rng = np.random.default_rng(0)
-    found = 0
+    count = 0
     for _ in range(200):
-        found += len(told(two_rings(y=torch.from_numpy(np.exp(2 * rng.normal(size=60))))))
-    assert found == 0
+        count += len(messages_of(two_rings(y=torch.from_numpy(np.exp(2 * rng.normal(size=60))))))
+    assert count == 0
 
 
 @pytest.mark.parametrize("name", ["zip", "ZIP Code", "area_code", "FIPS", "naics-2017"])
 def test_data_warnings_code_columns_reported(name: str) -> None:
     codes = np.random.default_rng(0).integers(100, 900, size=60).astype(float)
-    (sentence,) = told(measured(**{name: codes}, size=NORMAL))
+    (sentence,) = messages_of(measured(**{name: codes}, size=NORMAL))
     assert sentence.startswith(f"feature column {name!r}: codes are used as numbers")
 
 
@@ -298,12 +302,12 @@ def test_data_warnings_informative_blanks_reported(blank: range, expected: list[
     nodes.loc[40:, "t"] = np.nan
     edges = pd.DataFrame({"from": range(100), "to": np.roll(range(100), -1)})
     data = from_frames(nodes, edges, target="t", missing="impute")
-    found = [text for text in data_warnings(data, ~data.y.isnan()) if "blank" in text]
-    assert [text[: len(start)] for text, start in zip(found, expected, strict=True)] == expected
+    messages = [text for text in data_warnings(data, ~data.y.isnan()) if "blank" in text]
+    assert [text[: len(start)] for text, start in zip(messages, expected, strict=True)] == expected
 
 
 def test_data_warnings_amounts_and_indicators_none() -> None:
     whole = np.arange(60.0)
-    assert told(measured(encoder=whole, zipper=whole % 7, barcode_rate=NORMAL)) == []
-    assert told(measured(zip=NORMAL)) == []  # not whole numbers
-    assert told(measured(code=whole % 2, size=NORMAL)) == []  # yes or no
+    assert messages_of(measured(encoder=whole, zipper=whole % 7, barcode_rate=NORMAL)) == []
+    assert messages_of(measured(zip=NORMAL)) == []  # not whole numbers
+    assert messages_of(measured(code=whole % 2, size=NORMAL)) == []  # yes or no

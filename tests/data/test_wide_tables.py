@@ -27,8 +27,8 @@ Tables = tuple[pd.DataFrame, pd.DataFrame]
 def tables() -> Tables:
     """Pages with a few of 80 words each, a kind and a size; the target counts two of the words."""
     rng = np.random.default_rng(0)
-    words = (rng.random((NODES, WORDS)) < 0.04).astype(int)
-    pages = pd.DataFrame(words, columns=[f"word_{i}" for i in range(WORDS)])
+    word_counts = (rng.random((NODES, WORDS)) < 0.04).astype(int)
+    pages = pd.DataFrame(word_counts, columns=[f"word_{i}" for i in range(WORDS)])
     pages.insert(0, "id", [f"p{i}" for i in range(NODES)])
     pages["kind"] = rng.choice(["news", "shop"], NODES)
     pages["size"] = rng.normal(size=NODES).round(3)
@@ -51,10 +51,10 @@ def test_from_frames_mostly_zeros_csr_equals_dense_result(tables: Tables) -> Non
     expected = tables[0].set_index("id")["word_7"].to_numpy()
     place = data.feature_names.index("word_7")
     assert data.x.to_dense()[:, place].tolist() == expected.tolist()
-    sparse_said = fitted(data).predict_interval(data)
-    dense_said = fitted(dense(data)).predict_interval(dense(data))
-    assert np.array_equal(sparse_said.lower, dense_said.lower)
-    assert np.array_equal(sparse_said.upper, dense_said.upper)
+    sparse_output = fitted(data).predict_interval(data)
+    dense_output = fitted(dense(data)).predict_interval(dense(data))
+    assert np.array_equal(sparse_output.lower, dense_output.lower)
+    assert np.array_equal(sparse_output.upper, dense_output.upper)
 
 
 def test_from_frames_narrow_or_full_table_dense(tables: Tables) -> None:
@@ -62,8 +62,8 @@ def test_from_frames_narrow_or_full_table_dense(tables: Tables) -> None:
     few = pages[["id", "views", *(f"word_{i}" for i in range(40))]]
     assert not is_sparse(from_frames(few, links, target="views").x)
     full = pages.copy()
-    words = [name for name in full if name.startswith("word_")]
-    full[words] = np.random.default_rng(1).normal(size=(NODES, WORDS))
+    word_columns = [name for name in full if name.startswith("word_")]
+    full[word_columns] = np.random.default_rng(1).normal(size=(NODES, WORDS))
     assert not is_sparse(from_frames(full, links, target="views").x)
 
 
@@ -100,8 +100,8 @@ def test_cli_fit_reports_sparse_features(
     share = 100 * len(x.values()) / (NODES * x.shape[1])
     assert f"83 features (sparse: {share:.2g} % are not zero)" in done.err
     assert qpignn("evaluate", model).code == 0
-    words = ("--only", "all", "--out", tmp_path / "i.csv")
-    again = qpignn("predict", model, *files, *words)
+    arguments = ("--only", "all", "--out", tmp_path / "i.csv")
+    again = qpignn("predict", model, *files, *arguments)
     assert again.code == 0, again.err
     assert len(pd.read_csv(tmp_path / "i.csv")) == NODES
 

@@ -17,7 +17,7 @@ def halves(rows: int) -> np.ndarray:
     return np.arange(rows) >= rows // 2
 
 
-def test_adjusted_p_values_by_hand() -> None:
+def test_adjusted_p_values_hand_computed() -> None:
     largest = np.array([1.0, 4.0, 2.0, 3.0])
     p_values = adjusted_p_values(np.array([3.5, 1.0, 9.0]), largest)
     np.testing.assert_allclose(p_values, [2 / 5, 5 / 5, 1 / 5])

@@ -41,7 +41,7 @@ def test_count_coverage_true_level_rejects_at_the_nominal_rate() -> None:
     assert np.mean(rejected) < 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1000)
 
 
-def test_holm_rejects_by_hand() -> None:
+def test_holm_hand_computed() -> None:
     assert holm([0.001, 0.04, 0.02, 0.6]) == [True, False, False, False]
     # 0.001 ≤ 0.05/4; 0.012 ≤ 0.05/3; 0.03 > 0.05/2
     assert holm([0.03, 0.001, 0.6, 0.012]) == [False, True, False, True]

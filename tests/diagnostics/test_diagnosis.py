@@ -67,7 +67,7 @@ def test_diagnose_correct_intervals_rarely_warns() -> None:
     assert with_warning <= 4  # two tests at 5 % each
 
 
-def test_diagnose_counts_coverage_and_misses_by_hand() -> None:
+def test_diagnose_coverage_and_misses_hand_computed() -> None:
     data, _ = blocks()
     data.y = torch.arange(600, dtype=torch.float64)
     intervals = Intervals(data.y.numpy(), data.y.numpy() - 1, data.y.numpy() + 1, 0.9)

@@ -125,7 +125,7 @@ def test_group_findings_count_the_groups_that_can_show_a_shortfall() -> None:
     assert "largest" not in text
 
 
-def test_can_show_shortfall_equals_binomial_by_hand() -> None:
+def test_can_show_shortfall_hand_computed() -> None:
     # 21 of 30 nodes at 90 %: P(X ≤ 21) = 0.0020; 7 of 10: P(X ≤ 7) = 0.0702
     assert can_show_shortfall(30, 0.9, 0.003)
     assert not can_show_shortfall(30, 0.9, 0.001)
@@ -240,7 +240,7 @@ def test_unbounded_findings_have_severity_and_text(side: str, phrase: str) -> No
     assert unbounded_findings(0, 60, side) == []
 
 
-def test_size_findings_equal_standard_deviation_by_hand() -> None:
+def test_size_findings_hand_computed() -> None:
     assert only(size_findings(1, 0.9))[1].startswith("1 node is too few to calibrate")
     assert only(size_findings(8, 0.9))[0] == "warning"  # nine are needed
     severity, text = only(size_findings(50, 0.9))

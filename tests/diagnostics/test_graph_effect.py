@@ -39,7 +39,7 @@ def test_graph_effect_error_bar_covers_the_truth() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "error", "units", "severity", "words"),
+    ("change", "error", "units", "severity", "phrase"),
     [
         (-0.2, 0.02, 100, "good", "the graph helps"),
         (0.2, 0.02, 100, "warning", "does not help"),
@@ -47,12 +47,12 @@ def test_graph_effect_error_bar_covers_the_truth() -> None:
         (-0.2, 0.02, 5, "note", "too few nodes"),
     ],
 )
-def test_graph_effect_finding_says_whether_the_graph_helps(
-    change: float, error: float, units: int, severity: str, words: str
+def test_graph_effect_finding_has_severity_text_and_error_bar(
+    change: float, error: float, units: int, severity: str, phrase: str
 ) -> None:
     finding = GraphEffect(change, error, units).finding()
     assert finding.severity == severity
-    assert words in finding.text
+    assert phrase in finding.text
     assert f"{100 * change:+.1f} ± 2.0 %" in finding.text
 
 

@@ -31,7 +31,7 @@ def test_rank_sum_variance_is_that_of_all_relabellings() -> None:
     assert np.var(aucs) == pytest.approx(null)
 
 
-def test_rank_sum_without_ties_by_hand() -> None:
+def test_rank_sum_without_ties_hand_computed() -> None:
     weight, auc, variance, null = rank_sum(
         np.array([1.0, 2.0, 3.0, 4.0]), np.array([False, True, False, True])
     )

@@ -39,7 +39,7 @@ def test_distinct_widths_infinite_ones_stay_infinite() -> None:
     np.testing.assert_array_equal(distinct_widths(intervals), [np.inf, 2.0, np.inf])
 
 
-def test_error_bins_by_hand() -> None:
+def test_error_bins_hand_computed() -> None:
     width = np.array([3.0, 1.0, 2.0, 5.0, 4.0, 6.0, 7.0, 8.0, 9.0, 10.0])
     first, second = error_bins(width, width * 2)
     assert (first.nodes, first.width, first.error) == (5, 3.0, 6.0)
@@ -47,7 +47,7 @@ def test_error_bins_by_hand() -> None:
     assert error_bins(np.array([1.0, np.inf]), np.ones(2)) == []
 
 
-def test_rank_correlation_by_hand() -> None:
+def test_rank_correlation_hand_computed() -> None:
     correlation = rank_correlation(np.arange(5.0), np.array([1.0, 0.0, 2.0, 4.0, 3.0]))
     assert correlation.value == pytest.approx(1 - 6 * 4 / (5 * 24))  # 1 − 6·Σd² / (n·(n² − 1))
     deviation = np.sqrt((1 + 0.8**2 / 2) / 2)
@@ -65,7 +65,7 @@ def test_rank_correlation_of_equal_values_is_none(equal: str, rounding: float) -
     assert rank_correlation(**columns).value is None
 
 
-def test_rank_correlation_upper_limit_holds_as_often_as_it_says() -> None:
+def test_rank_correlation_upper_limit_has_its_nominal_coverage() -> None:
     rng, below = np.random.default_rng(0), 0
     for _ in range(400):
         width = np.exp(rng.normal(size=80))

@@ -48,7 +48,7 @@ def test_fill_replaces_what_is_between_the_markers_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize(
-    ("page", "words"),
+    ("page", "message"),
     [
         (TEXT.replace("one", "two"), "expected the blocks ['one']"),
         (TEXT + TEXT, "each once"),
@@ -58,8 +58,8 @@ def test_fill_replaces_what_is_between_the_markers_and_nothing_else() -> None:
         (TEXT.replace("<!-- results: one -->", "<!-- results one -->"), "expected pairs"),
     ],
 )
-def test_fill_of_a_page_with_wrong_markers_is_refused(page: str, words: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(words)):
+def test_fill_of_a_page_with_wrong_markers_is_refused(page: str, message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
         fill(page, {"one": ""})
 
 
@@ -101,7 +101,7 @@ def test_pictures_are_small_and_shown_on_a_page() -> None:
         assert path.stat().st_size < 150_000, path
 
 
-def test_remake_without_any_data_says_where_to_put_them(
+def test_remake_without_data_files_names_the_data_folder_variable(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in (files.DATA_DIR, "QPIGNN_CACHE_DIR"):
@@ -143,8 +143,8 @@ def test_command_of_a_study_runs_its_cells(study: Study, monkeypatch: pytest.Mon
     monkeypatch.setattr("qpignn.cli.paper.run_shown", capture)
     for scale in (Scale(), Scale(1)):
         captured.clear()
-        words = shlex.split(study.command(scale).replace("\\\n", " "))
-        monkeypatch.setattr(sys, "argv", words)
+        arguments = shlex.split(study.command(scale).replace("\\\n", " "))
+        monkeypatch.setattr(sys, "argv", arguments)
         with pytest.raises(SystemExit):
             main()
         wanted = {cell.key() for cell in study.cells(scale)}
@@ -153,7 +153,7 @@ def test_command_of_a_study_runs_its_cells(study: Study, monkeypatch: pytest.Mon
             pytest.skip("needs the real data files: set QPIGNN_DATA_DIR")
 
 
-def test_state_of_a_page_tells_whether_its_code_is_this_one() -> None:
+def test_state_compares_the_digest_of_a_page_with_the_current_one() -> None:
     now = "a" * 64
     page = "Made with qpignn 0.1.0, code `{}`, on 2026-01-31."
     assert state(page.format("a" * SHORT), now) == "current"
@@ -167,7 +167,7 @@ SMALL = Page(
     "page.md",
     (TWO, ROBUSTNESS),
     {
-        "places": lambda found: comparison_blocks.places(found, TWO, "places"),
+        "places": lambda rows: comparison_blocks.places(rows, TWO, "places"),
         "robustness": paper_blocks.section(ROBUSTNESS, table_pictures.damage, "Damage"),
     },
 )
@@ -196,15 +196,15 @@ def test_remake_runs_what_is_missing_and_writes_what_changed(
     assert {path.name for path in (small / RESULTS).rglob("*.png")} == {
         *("places.png", "robustness.corrected.png"),
     }
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     # two data sets × two methods, and three conditions × three variants
-    assert "13 fits, 13 of them to run" in told
+    assert "13 fits, 13 of them to run" in output
     written = [small / "page.md", *(small / RESULTS).rglob("*.png")]
     before = {path: path.stat().st_mtime_ns for path in written}
     assert remake([SMALL], store, QUICK, into=small, jobs=1) == 0
-    told = capsys.readouterr().out
-    assert "0 of them to run" in told
-    assert "wrote" not in told
+    output = capsys.readouterr().out
+    assert "0 of them to run" in output
+    assert "wrote" not in output
     assert {path: path.stat().st_mtime_ns for path in written} == before
 
 
@@ -325,10 +325,10 @@ def test_filled_pages_stay_as_they_are(filled: tuple[Path, Store]) -> None:
 def test_exploded_seed_is_named_beside_its_tables(filled: tuple[Path, Store]) -> None:
     folder, _ = filled
     width = figures(Cell("ba", "deep_ensemble", 2))["mpiw"]
-    words = f"on er, seed 2: mean width {20 * width:.3g}, where the median of the other seeds is"
+    phrase = f"on er, seed 2: mean width {20 * width:.3g}, where the median of the other seeds is"
     for name, method in (("arena", "deep_ensemble"), ("main", "deep ensemble")):
         text = (folder / RESULTS / f"{name}.md").read_text(encoding="utf-8")
-        assert text.count(f"{method} {words}") == 1
+        assert text.count(f"{method} {phrase}") == 1
     assert "exploded.**" not in (folder / RESULTS / "published.md").read_text(encoding="utf-8")
 
 
@@ -342,14 +342,14 @@ def test_readme_shows_the_means_of_the_rows(filled: tuple[Path, Store]) -> None:
     assert "qpignn compare --datasets all --seeds 3 --jobs 2" in text
 
 
-def test_made_says_what_a_page_was_made_with(filled: tuple[Path, Store]) -> None:
+def test_made_names_code_versions_and_fits_of_a_page(filled: tuple[Path, Store]) -> None:
     _, store = filled
     (work,) = work_of([ARENA], Scale(3))
     rows = store.get_rows(work.cells)
-    words = made(work, rows, store, Scale(3))
-    assert f"code `{code_digest()[:SHORT]}`, on 2026-01-31: {len(rows):,} fits" in words
-    assert f"{len(rows)} minutes of one core (Python 3.11.0, torch 2.0, NumPy 2.1)" in words
-    assert "**A preview: seeds 0 to 2 of each study.**" in words
+    text = made(work, rows, store, Scale(3))
+    assert f"code `{code_digest()[:SHORT]}`, on 2026-01-31: {len(rows):,} fits" in text
+    assert f"{len(rows)} minutes of one core (Python 3.11.0, torch 2.0, NumPy 2.1)" in text
+    assert "**A preview: seeds 0 to 2 of each study.**" in text
     mixed = {key: dict(row) for key, row in rows.items()}
     next(iter(mixed.values()))["versions"] = {"torch": "2.1"}
     assert "torch 2.0 and 2.1" in made(work, mixed, store, Scale())

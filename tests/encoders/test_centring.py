@@ -60,13 +60,13 @@ def test_forward_and_gradients_agree_with_explicit_centring(
     layers: int, first: Tensor | None, weighted: bool
 ) -> None:
     net = encoder(layers)
-    found = []
+    results = []
     for graph in both(weighted, first):
         hidden = net(graph)
         upstream = torch.linspace(-1, 1, hidden.numel(), dtype=torch.float64).view_as(hidden)
         gradients = torch.autograd.grad(hidden, list(net.parameters()), upstream)
-        found.append([hidden, *gradients])
-    for ours, wanted in zip(*found, strict=True):
+        results.append([hidden, *gradients])
+    for ours, wanted in zip(*results, strict=True):
         assert wanted.abs().max() > 0
         torch.testing.assert_close(ours, wanted, **CLOSE)
 
@@ -74,7 +74,7 @@ def test_forward_and_gradients_agree_with_explicit_centring(
 @pytest.mark.parametrize("part", [slice(None), slice(1, 2)])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_written_out_layers_agree_with_explicit_centring(weighted: bool, part: slice) -> None:
-    found = []
+    results = []
     for graph in both(weighted, torch.tensor([57, 3, 0, 30])):
         net = encoder()
         for weight in net.parameters():
@@ -84,22 +84,22 @@ def test_written_out_layers_agree_with_explicit_centring(weighted: bool, part: s
             assert layers is not None
             hidden = layers.forward().clone()
             layers.backward(torch.linspace(-1, 1, hidden.numel()).double().view_as(hidden))
-        found.append([hidden, *(weight.grad for weight in net.parameters())])
-    for ours, wanted in zip(*found, strict=True):
+        results.append([hidden, *(weight.grad for weight in net.parameters())])
+    for ours, wanted in zip(*results, strict=True):
         torch.testing.assert_close(ours, wanted, **CLOSE)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_weights_gradients_pass_gradcheck(weighted: bool) -> None:
+def test_gradients_of_weights_pass_gradcheck(weighted: bool) -> None:
     implicit, _ = both(weighted, torch.tensor([57, 3, 0]))
     net = encoder()
     names = [name for name, _ in net.named_parameters()]
 
     def run(*weights: Tensor) -> Tensor:
-        found: Tensor = torch.func.functional_call(
+        outputs: Tensor = torch.func.functional_call(
             net, dict(zip(names, weights, strict=True)), (implicit,)
         )
-        return found
+        return outputs
 
     assert torch.autograd.gradcheck(run, tuple(net.parameters()))
 
@@ -113,8 +113,8 @@ def test_prediction_in_chunks_agrees_with_explicit_centring(
     with torch.no_grad():
         wanted = net(explicit)
         monkeypatch.setattr("qpignn.runtime.memory.CHUNK_ROWS", 7)
-        found = torch.cat([*net.in_chunks(implicit)], dim=1)
-    torch.testing.assert_close(found, wanted, **CLOSE)
+        outputs = torch.cat([*net.in_chunks(implicit)], dim=1)
+    torch.testing.assert_close(outputs, wanted, **CLOSE)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -123,25 +123,25 @@ def test_minibatches_agree_with_explicit_centring(weighted: bool) -> None:
     seeds, net = torch.tensor([7, 59, 0, 21]), encoder()
     draw = torch.Generator().manual_seed(0)
     with torch.no_grad():
-        found = net(Sampler(implicit, 2, fan_out=1000).batch(seeds, draw))
-        torch.testing.assert_close(found, net(explicit)[:, seeds], **CLOSE)
+        outputs = net(Sampler(implicit, 2, fan_out=1000).batch(seeds, draw))
+        torch.testing.assert_close(outputs, net(explicit)[:, seeds], **CLOSE)
 
 
 def test_picked_nodes_and_passes_agree_with_explicit_centring() -> None:
     positions = torch.tensor([[3, 0, 16], [7, 7, 2], [59, 1, 2]])
-    found = []
+    results = []
     for graph in both(weighted=True):
         net = encoder(dropout=0.5).train()
         net.drop_whole_units = True
         with torch.no_grad():
             passes = torch.stack([*net.dropout_passes(graph, 4, torch.Generator().manual_seed(7))])
             net.eval()
-            found.append((net(member_inputs(graph, positions)), passes))
-    for ours, wanted in zip(*found, strict=True):
+            results.append((net(member_inputs(graph, positions)), passes))
+    for ours, wanted in zip(*results, strict=True):
         torch.testing.assert_close(ours, wanted, **CLOSE)
 
 
-def test_a_node_without_neighbours_gets_no_shift_from_them() -> None:
+def test_node_without_neighbours_gets_no_offset_from_them() -> None:
     """By hand: one layer, one unit, x = (0, 2), standardised to (−1, 1); an edge from 1 to 0."""
     x = torch.tensor([[0.0], [2.0]], dtype=torch.float64).to_sparse_csr()
     scaler = fit_feature_scaler(x, torch.tensor([True, True]))

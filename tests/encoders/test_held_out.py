@@ -27,7 +27,7 @@ def graph(*, sparse: bool, part: bool, weighted: bool) -> GraphInputs:
 @pytest.mark.parametrize("part", [False, True])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("layers", [2, 3])
-def test_every_member_says_of_its_own_what_it_says_of_all(
+def test_member_inputs_give_the_outputs_of_the_whole_graph(
     layers: int, sparse: bool, part: bool, weighted: bool
 ) -> None:
     draw = torch.Generator().manual_seed(0)
@@ -35,13 +35,13 @@ def test_every_member_says_of_its_own_what_it_says_of_all(
     whole = graph(sparse=sparse, part=part, weighted=weighted)
     with torch.no_grad():
         everywhere = encoder(whole)
-        found = encoder(member_inputs(whole, POSITIONS))
+        outputs = encoder(member_inputs(whole, POSITIONS))
     wanted = torch.stack([everywhere[member, POSITIONS[member]] for member in range(2)])
-    torch.testing.assert_close(found, wanted, rtol=1e-12, atol=1e-14)
-    assert not torch.equal(found[0], found[1])
+    torch.testing.assert_close(outputs, wanted, rtol=1e-12, atol=1e-14)
+    assert not torch.equal(outputs[0], outputs[1])
 
 
-def test_it_goes_where_the_graph_goes() -> None:
+def test_member_inputs_move_to_a_device() -> None:
     picked = member_inputs(graph(sparse=False, part=True, weighted=False), POSITIONS)
     moved = picked.to(torch.device("meta"))
     assert moved.positions.device.type == "meta"  # type: ignore[attr-defined]

@@ -23,7 +23,7 @@ def test_outputs_are_those_of_linear_layers(sparse: bool) -> None:
         torch.testing.assert_close(hidden[member], wanted)
 
 
-def test_edges_do_not_matter() -> None:
+def test_mlp_ignores_edges() -> None:
     encoder, x = make("mlp"), features()
     none = torch.empty(2, 0, dtype=torch.int64)
     with_edges, without = (type(encoder).prepare(x, ends) for ends in (edges()[0], none))

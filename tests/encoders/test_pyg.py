@@ -79,7 +79,7 @@ def test_weights_depend_on_the_seed_only(source: Any) -> None:
     assert not torch.equal(one[name], other[name])
 
 
-def test_module_and_global_generator_are_left_alone() -> None:
+def test_pyg_encoder_changes_neither_module_nor_global_generator() -> None:
     source = TwoConvs()
     weights, state = copy.deepcopy(source.state_dict()), torch.get_rng_state()
     encoder = make(source, dropout=0.3).train()

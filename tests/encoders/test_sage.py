@@ -78,7 +78,7 @@ def test_outputs_and_gradients_of_pyg(
                 torch.testing.assert_close(got, expected, atol=1e-5, rtol=1e-4)
 
 
-def test_the_written_out_gradient() -> None:
+def test_affine_step_gradient_passes_gradcheck() -> None:
     _, edges = graph(12)
     mean = aggregation_matrix(edges, None, 12, dtype=torch.float64).some(0, 5)
     draw = torch.Generator().manual_seed(2)
@@ -129,21 +129,21 @@ def test_dropout_drops_its_share_and_keeps_the_mean() -> None:
 @pytest.mark.parametrize("dropout", [0.0, 0.4])
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_passes_are_forwards(layers: int, sparse: bool, dropout: float) -> None:
+def test_dropout_passes_equal_forward_passes(layers: int, sparse: bool, dropout: float) -> None:
     x, edges = graph()
     operands = SageEncoder.prepare(
         x.to_sparse_csr() if sparse else x, edges, first=torch.tensor([50, 3, 7])
     )
     encoder = encoder_of(layers, dropout=dropout)
-    found = [*encoder.dropout_passes(operands, 3, torch.Generator().manual_seed(4))]
+    passes = [*encoder.dropout_passes(operands, 3, torch.Generator().manual_seed(4))]
     assert not encoder.drop_whole_units
     encoder.drop_whole_units = True
     with torch.no_grad():
         encoder.generator.manual_seed(4)
         wanted = [encoder(operands) for _ in range(3)]
-    for one, other in zip(found, wanted, strict=True):
+    for one, other in zip(passes, wanted, strict=True):
         torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-5)
-    assert torch.equal(found[0], found[1]) == (dropout == 0)
+    assert torch.equal(passes[0], passes[1]) == (dropout == 0)
 
 
 def test_initial_weights_have_the_default_bounds() -> None:
@@ -167,8 +167,8 @@ def test_gradients_agree_with_differences(layers: int, sparse: bool) -> None:
 
     def hidden(*values: Tensor) -> Tensor:
         swapped = dict(zip(names, values, strict=True))
-        found: Tensor = torch.func.functional_call(encoder, swapped, operands)
-        return found
+        outputs: Tensor = torch.func.functional_call(encoder, swapped, operands)
+        return outputs
 
     assert torch.autograd.gradcheck(hidden, weights)
 

@@ -41,15 +41,15 @@ def test_all_neighbours_give_the_outputs_and_gradients_of_the_whole_graph(
     batch = Sampler(whole, layers, fan_out=1000).batch(seeds, draws())
     assert batch.rows == 4
     upstream = torch.linspace(-1, 1, 2 * 4 * 7, dtype=torch.float64).view(2, 4, 7)
-    found: list[list[Tensor]] = []
+    results: list[list[Tensor]] = []
     for hidden in (net(batch), net(whole)[:, seeds]):
-        found.append([hidden, *torch.autograd.grad(hidden, list(net.parameters()), upstream)])
-    for ours, wanted in zip(*found, strict=True):
+        results.append([hidden, *torch.autograd.grad(hidden, list(net.parameters()), upstream)])
+    for ours, wanted in zip(*results, strict=True):
         torch.testing.assert_close(ours, wanted, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_every_neighbour_is_as_likely_as_the_others_and_none_comes_twice(sparse: bool) -> None:
+def test_sampler_draws_neighbours_uniformly_without_repetition(sparse: bool) -> None:
     whole = graph(sparse)
     sampler, draw = Sampler(whole, 1 if sparse else 2, fan_out=3), draws()
     node = int(whole.matrix.starts.diff().argmax())
@@ -69,7 +69,7 @@ def test_every_neighbour_is_as_likely_as_the_others_and_none_comes_twice(sparse:
         assert abs(counts[i] - expected) < 5 * expected**0.5
 
 
-def test_the_sampled_mean_is_right_on_average() -> None:
+def test_sampled_mean_is_unbiased() -> None:
     whole, draw = graph(), draws()
     sampler = Sampler(whole, 2, fan_out=2)
     seeds = torch.arange(50)
@@ -90,7 +90,7 @@ def test_repeated_neighbours_are_not_merged() -> None:
     ]
 
 
-def test_nodes_without_neighbours() -> None:
+def test_batch_of_nodes_without_neighbours() -> None:
     whole = SageEncoder.prepare(torch.randn(3, 2), torch.empty(2, 0, dtype=torch.int64))
     batch = Sampler(whole, 3, fan_out=4).batch(torch.tensor([2, 1]), draws())
     assert batch.nodes == 2
@@ -98,7 +98,7 @@ def test_nodes_without_neighbours() -> None:
 
 
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_batch_brought_to_a_device_is_the_same_batch(sparse: bool) -> None:
+def test_batch_moved_to_a_device_is_unchanged(sparse: bool) -> None:
     """Part by part: a whole batch that is there already is not touched."""
     batch = Sampler(graph(sparse, weighted=True), 2, fan_out=3).batch(torch.arange(9), draws())
     for mean in batch.matrices:

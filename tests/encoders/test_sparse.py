@@ -59,7 +59,7 @@ def test_offset_is_added_to_every_row(
     np.testing.assert_allclose(got, wanted.T @ dense.numpy(), atol=1e-12)
 
 
-def test_the_gradient_with_an_offset_passes_gradcheck() -> None:
+def test_product_with_an_offset_passes_gradcheck() -> None:
     offset = torch.randn(4, dtype=torch.float64)
     plain = sp.random(6, 4, density=0.5, random_state=1)
     matrix = SparseMatrix.from_scipy(plain, torch.float64, offset)
@@ -67,13 +67,13 @@ def test_the_gradient_with_an_offset_passes_gradcheck() -> None:
     assert torch.autograd.gradcheck(lambda d: matrix @ d, (dense,))
 
 
-def test_the_gradient_is_the_transposed_product() -> None:
+def test_product_passes_gradcheck() -> None:
     matrix = SparseMatrix.from_scipy(sp.random(6, 4, density=0.5, random_state=1), torch.float64)
     dense = torch.randn(4, 3, dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradcheck(lambda d: matrix @ d, (dense,))
 
 
-def test_a_matrix_without_entries() -> None:
+def test_product_of_a_matrix_without_entries_is_zero() -> None:
     assert (SparseMatrix.from_scipy(sp.csr_matrix((3, 2))) @ torch.ones(2, 4)).tolist() == [
         [0.0] * 4
     ] * 3
@@ -90,7 +90,7 @@ def test_means_agree_with_pyg_also_over_repeated_edges() -> None:
     torch.testing.assert_close(got, wanted)
 
 
-def test_weighted_means_by_hand() -> None:
+def test_aggregation_matrix_weighted_mean_hand_computed() -> None:
     edges = torch.tensor([[0, 1, 0], [2, 2, 1]])
     weight = torch.tensor([3.0, 1.0, 0.0])  # node 1's only weight is zero
     matrix = aggregation_matrix(edges, weight, 3).multiply(torch.eye(3))
@@ -126,7 +126,7 @@ def test_indices_have_32_bits_as_long_as_they_fit(size: int, bits: int) -> None:
 
 @pytest.mark.parametrize(("stored", "wanted"), [(2**31 - 1, torch.int32), (2**31, torch.int64)])
 @pytest.mark.parametrize("which", ["entries", "rows", "columns"])
-def test_a_matrix_at_the_edge_of_32_bits(which: str, stored: int, wanted: torch.dtype) -> None:
+def test_index_type_of_a_matrix_near_32_bits(which: str, stored: int, wanted: torch.dtype) -> None:
     """Its entries, its rows and its columns must each fit; nothing of that size is allocated."""
     sizes = {"entries": 4, "rows": 3, "columns": 3, which: stored}
     huge = SimpleNamespace(

@@ -12,11 +12,11 @@ from qpignn.encoders.inputs import aggregation_matrix
 from qpignn.encoders.sparse import SparseMatrix
 
 
-def test_pieces_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_hand_computed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sparse, "PIECE", 2)
-    found = sparse._pieces_of(torch.tensor([0, 0, 5, 7, 8]))  # rows of 0, 5, 2 and 1
-    assert found is not None
-    cuts, first = found
+    pieces = sparse._pieces_of(torch.tensor([0, 0, 5, 7, 8]))  # rows of 0, 5, 2 and 1
+    assert pieces is not None
+    cuts, first = pieces
     assert cuts.tolist() == [0, 2, 4, 5, 7, 8]
     assert first.tolist() == [0, 0, 3, 4, 5]
     assert sparse._pieces_of(torch.tensor([0, 2, 4])) is None
@@ -44,7 +44,7 @@ def test_pieces_of_pieces_change_no_whole_number(
 
 
 @pytest.mark.parametrize("neighbours", [10**5, 10**6])
-def test_the_mean_of_a_hub_agrees_with_float64(neighbours: int) -> None:
+def test_mean_of_a_hub_agrees_with_float64(neighbours: int) -> None:
     """Added up one after the other, a million 0.1 are a hundredth off, and 10⁵ a ten-thousandth.
 
     In pieces of 1024 at most 2·1024 roundings of half a unit of 2⁻²³ meet one number: 1.3e-4 if

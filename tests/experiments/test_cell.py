@@ -32,7 +32,7 @@ COLUMNS = [
 ]
 
 
-def test_a_row_has_the_promised_columns() -> None:
+def test_cell_run_row_has_the_documented_columns() -> None:
     row = Cell("basic", "qpignn", 0, settings=FAST).run()
     assert list(row) == COLUMNS
     assert (row["n_train"], row["n_test"]) == (800, 200)
@@ -63,7 +63,7 @@ def test_cell_one_sided_has_figures_of_bounds_and_none_of_widths() -> None:
     json.dumps(row, allow_nan=False)
 
 
-def test_an_interrupted_fit_is_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cell_run_interrupted_raises_keyboard_interrupt(monkeypatch: pytest.MonkeyPatch) -> None:
     plain, steps = FlatWeights.step, 0
 
     def third(weights: FlatWeights) -> None:
@@ -80,7 +80,7 @@ def test_an_interrupted_fit_is_no_result(monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("view", ["transductive", "inductive", "isolated"])
 @pytest.mark.parametrize("split", ["random", "degree", "community"])
-def test_every_view_and_split_runs(view: str, split: str) -> None:
+def test_cell_runs_every_view_and_split(view: str, split: str) -> None:
     row = Cell("basic", "qpignn", 1, view=view, split=split, settings=FAST).run()
     assert (row["view"], row["split"], row["n_test"]) == (view, split, 200)
 
@@ -92,18 +92,18 @@ def test_equal_cells_give_equal_rows() -> None:
     assert first == second
 
 
-def test_fitted_on_one_data_set_and_judged_on_another() -> None:
+def test_cell_with_a_source_is_fitted_on_it_and_evaluated_on_its_data_set() -> None:
     row = Cell("er", "qpignn", 0, source="tree", settings=FAST).run()
     tree = split_nodes(load_dataset("tree"), test=0.2, seed=0)
     assert row["n_train"] == int(tree.train_mask.sum())
     assert row["n_test"] == 200
-    known = tree.y[tree.train_mask]
-    assert row["mpiw_raw"] / row["mpiw"] == pytest.approx(float(known.max() - known.min()))
+    targets = tree.y[tree.train_mask]
+    assert row["mpiw_raw"] / row["mpiw"] == pytest.approx(float(targets.max() - targets.min()))
     assert row["mpiw_limit"] is None  # the noise law is of other nodes
 
 
 @pytest.mark.parametrize("protocol", ["corrected", "published"])
-def test_damage_options_and_what_is_kept(protocol: str) -> None:
+def test_cell_options_damage_and_keep(protocol: str) -> None:
     plain = Cell("basic", "sqr", 0, protocol, options={"nodes": 100}, settings=FAST)
     row = plain.run()
     assert (row["n_train"], row["n_test"]) == (80, 20)
@@ -122,7 +122,7 @@ def test_damage_options_and_what_is_kept(protocol: str) -> None:
     assert same == published
 
 
-def test_the_key_changes_with_whatever_changes_the_row(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cell_key_changes_with_every_field(monkeypatch: pytest.MonkeyPatch) -> None:
     base = Cell("basic", "qpignn", 0)
     others = [
         Cell("edge", "qpignn", 0),
@@ -141,7 +141,7 @@ def test_the_key_changes_with_whatever_changes_the_row(monkeypatch: pytest.Monke
     assert base.key() != before
 
 
-def test_the_grid_is_every_combination_in_order() -> None:
+def test_grid_is_every_combination_in_order() -> None:
     made = grid(["basic", "er"], ["qpignn"], 2, confidence_levels=[0.8, 0.9])
     assert len(made) == 8
     assert [(c.dataset, c.confidence_level, c.seed) for c in made[:3]] == [
@@ -162,7 +162,7 @@ def test_names_given_twice_count_once() -> None:
     assert len(grid(["basic", "basic"], ["qpignn"], 2, confidence_levels=[0.9, 0.9])) == 2
 
 
-def test_mistakes_are_found_before_anything_trains() -> None:
+def test_grid_with_unknown_names_or_invalid_settings_raises() -> None:
     with pytest.raises(UnknownNameError, match="unknown data set 'basics'"):
         grid(["basics"], ["qpignn"], 1)
     with pytest.raises(SettingError, match="epochs: expected"):

@@ -177,7 +177,7 @@ def test_key_after_a_changed_data_file_is_another(roads: Path) -> None:
     assert other_set.key() == fixed
 
 
-def test_compare_runs_again_what_a_changed_file_decides(roads: Path, tmp_path: Path) -> None:
+def test_run_cells_after_a_changed_data_file_makes_new_rows(roads: Path, tmp_path: Path) -> None:
     store = Store(tmp_path / "r.sqlite")
     cells = [Cell("anaheim", "sqr", seed, settings={"epochs": 2}) for seed in range(2)]
     first = run_cells(cells, store)
@@ -189,7 +189,7 @@ def test_compare_runs_again_what_a_changed_file_decides(roads: Path, tmp_path: P
     flow_file(roads).write_text("From\tTo\tVolume\tCost\n")  # broken
     broken = run_cells(cells, store)
     assert (broken.rows, broken.reused) == ([], 0)
-    assert all("expected a flow for every link" in words for _, words in broken.failures)
+    assert all("expected a flow for every link" in message for _, message in broken.failures)
 
 
 def test_row_of_files_that_changed_while_it_ran_is_refused(
@@ -228,10 +228,10 @@ def test_data_digest_of_published_files_does_not_depend_on_where_they_are(
     here = data_digest("anaheim")
     copy = tmp_path / "copy"
     for file in transport.CITIES["anaheim"].files.values():
-        found = files.find(file)
-        assert found is not None
+        original = files.find(file)
+        assert original is not None
         (copy / file.path).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(found, copy / file.path)
+        shutil.copy(original, copy / file.path)
     monkeypatch.setenv("QPIGNN_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv(files.DATA_DIR, str(copy))
     assert data_digest("anaheim") == here

@@ -26,13 +26,13 @@ def cells(count: int, **settings: Any) -> list[Cell]:
 def rows(engine: str, jobs: int = 2, count: int = 3) -> list[dict[str, Any]]:
     done = list(run_all(cells(count), engine=engine, jobs=jobs))
     assert [error for *_, error in done] == [None] * count
-    found = sorted((row for _, row, _ in done if row), key=lambda row: row["seed"])
-    return [{k: v for k, v in row.items() if k not in MEASURED} for row in found]
+    ordered = sorted((row for _, row, _ in done if row), key=lambda row: row["seed"])
+    return [{k: v for k, v in row.items() if k not in MEASURED} for row in ordered]
 
 
 @pytest.fixture(autouse=True)
 def _not_nice(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Ray's processes give way to all others unless told otherwise; tests run beside them."""
+    """Ray's processes give way to all others by default; tests run beside them."""
     monkeypatch.setenv("RAY_worker_niceness", "0")
 
 
@@ -85,7 +85,7 @@ class Deadly(Cell):
 
 
 @pytest.mark.slow
-def test_a_process_that_dies_costs_its_cell_only(tmp_path: Path) -> None:
+def test_run_all_process_that_dies_fails_its_cell_only(tmp_path: Path) -> None:
     unlucky = Deadly("basic", "sqr", 7, settings={"marker": str(tmp_path / "died")})
     slow = Slow("basic", "sqr", 9)
     first, last = cells(2)
@@ -124,7 +124,7 @@ if __name__ == "__main__":
 
 
 def test_run_all_in_a_process_that_has_fitted_does_not_hang(tmp_path: Path) -> None:
-    """A forked process would wait for ever for the threads of the process it is a copy of."""
+    """A forked process would wait forever for the threads of the process it is a copy of."""
     program = tmp_path / "program.py"
     program.write_text(AFTER_A_FIT)
     done = subprocess.run(

@@ -7,7 +7,7 @@ from qpignn.experiments.memory import PeakMemory
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_the_peak_of_each_piece_of_work_by_itself() -> None:
+def test_peak_memory_is_that_of_the_block() -> None:
     with PeakMemory() as large:
         np.ones(40_000_000)  # 320 MB, gone at once
     with PeakMemory() as small:
@@ -18,7 +18,7 @@ def test_the_peak_of_each_piece_of_work_by_itself() -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_the_same_work_twice_has_the_same_peak() -> None:
+def test_peak_memory_of_repeated_work_is_equal() -> None:
     """Small blocks stay with the allocator when they are freed."""
     peaks = []
     for _ in range(3):

@@ -23,7 +23,7 @@ def without_seconds(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{k: v for k, v in row.items() if k not in measured} for row in rows]
 
 
-def test_the_same_call_again_does_only_what_is_missing(store: Store) -> None:
+def test_run_cells_repeated_runs_missing_cells_only(store: Store) -> None:
     cells = grid(["basic", "edge"], ["qpignn"], 2, settings=FAST)
     ran: list[Cell] = []
     first = run_cells(cells[:3], store, on_done=lambda cell, error: ran.append(cell))
@@ -43,20 +43,22 @@ def test_processes_give_the_same_rows_in_the_same_order(store: Store, tmp_path: 
     assert without_seconds(alone.rows) == without_seconds(together.rows)
 
 
-def test_a_failing_cell_does_not_stop_the_rest(store: Store) -> None:
+def test_run_cells_failing_cell_does_not_stop_the_others(store: Store) -> None:
     cells = [
         Cell("basic", "qpignn", 0, settings={"epochs": 2, "lr": 1e30}),
         Cell("basic", "qpignn", 0, settings=FAST),
     ]
     outcome = run_cells(cells, store)
     assert len(outcome.rows) == 1
-    ((failed, words),) = outcome.failures
+    ((failed, message),) = outcome.failures
     assert failed == cells[0]
-    assert "TrainingError: the loss became" in words
+    assert "TrainingError: the loss became" in message
     assert len(store.get(cells)) == 1
 
 
-def test_interrupted_cells_are_not_results(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_cells_interrupted_keeps_finished_rows_only(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     cells = grid(["basic"], ["qpignn"], 3, settings=FAST)
     run = Cell.run
 
@@ -73,6 +75,6 @@ def test_interrupted_cells_are_not_results(store: Store, monkeypatch: pytest.Mon
     assert run_cells(cells, store).reused == 1
 
 
-def test_jobs_are_counted_from_one(store: Store) -> None:
+def test_run_cells_jobs_below_one_is_refused(store: Store) -> None:
     with pytest.raises(SettingError, match="jobs: expected a whole number from 1 up, got 0"):
         run_cells([], store, jobs=0)

@@ -12,7 +12,7 @@ from qpignn.experiments.cell import Cell
 from qpignn.experiments.store import Store
 
 
-def test_rows_come_back_by_cell(tmp_path: Path) -> None:
+def test_store_get_returns_rows_by_cell(tmp_path: Path) -> None:
     store = Store(tmp_path / "deep" / "results.sqlite")
     cells = [Cell("basic", "qpignn", seed) for seed in range(3)]
     store.put(cells[1], {"picp": 0.9})
@@ -21,7 +21,7 @@ def test_rows_come_back_by_cell(tmp_path: Path) -> None:
     assert Store(store.path).get(cells) == {cells[1].key(): {"picp": 0.8}}
 
 
-def test_many_cells_at_once(tmp_path: Path) -> None:
+def test_store_get_of_1200_cells(tmp_path: Path) -> None:
     store = Store(tmp_path / "r.sqlite")
     cells = [Cell("basic", "qpignn", seed) for seed in range(1200)]
     for cell in cells[::100]:
@@ -50,19 +50,19 @@ for turn in range(8):
 """
 
 
-def test_writers_do_not_get_in_each_others_way(tmp_path: Path) -> None:
+def test_store_created_by_six_processes_at_once(tmp_path: Path) -> None:
     """Six processes make one new file at the same moment, eight times."""
     subprocess.run([sys.executable, "-c", RACE, str(tmp_path)], check=True, timeout=120)
 
 
-def test_a_file_that_is_something_else(tmp_path: Path) -> None:
+def test_store_of_a_text_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database, but long enough to look like a file of some kind" * 20)
     with pytest.raises(ReadError, match=r"notes\.txt: expected a results file of qpignn"):
         Store(path)
 
 
-def test_a_database_of_something_else(tmp_path: Path) -> None:
+def test_store_of_another_database_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "other.sqlite"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE results (name TEXT)")

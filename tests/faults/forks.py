@@ -66,7 +66,7 @@ class Child:
     ) -> None:
         self.start = time.monotonic()
         self.err, says = os.pipe()
-        self.told, tells = os.pipe()
+        self.answers, tells = os.pipe()
         self.pid = os.fork()
         if not self.pid:
             os.dup2(says, 2)
@@ -77,10 +77,10 @@ class Child:
 
     def end(self, kill_after: float | None = None) -> Ended:
         """Wait for its end, or kill it after some seconds."""
-        found: dict[int, bytes] = {self.err: b"", self.told: b""}
+        received: dict[int, bytes] = {self.err: b"", self.answers: b""}
         deadline: float | None = self.start + (LONGEST if kill_after is None else kill_after)
         with selectors.DefaultSelector() as ready:
-            for pipe in found:
+            for pipe in received:
                 ready.register(pipe, selectors.EVENT_READ)
             while ready.get_map():
                 if deadline is not None and time.monotonic() >= deadline:
@@ -89,7 +89,7 @@ class Child:
                 left = None if deadline is None else max(deadline - time.monotonic(), 0)
                 for key, _ in ready.select(left):
                     block = os.read(key.fd, 1 << 16)
-                    found[key.fd] += block
+                    received[key.fd] += block
                     if not block:
                         ready.unregister(key.fd)
                         os.close(key.fd)
@@ -97,9 +97,11 @@ class Child:
         seconds = time.monotonic() - self.start
         if kill_after is None and seconds >= LONGEST:
             raise TimeoutError(f"a child took longer than {LONGEST} seconds")
-        ended = Ended(os.waitstatus_to_exitcode(status), found[self.err].decode(), seconds=seconds)
-        if found[self.told]:
-            ended.answer, ended.steps = json.loads(found[self.told])
+        ended = Ended(
+            os.waitstatus_to_exitcode(status), received[self.err].decode(), seconds=seconds
+        )
+        if received[self.answers]:
+            ended.answer, ended.steps = json.loads(received[self.answers])
         return ended
 
 
@@ -132,20 +134,20 @@ def _work(work: Callable[[], Any], tells: int, steps: Steps) -> None:
         os._exit(code)
 
 
-def command(*words: object) -> Callable[[], None]:
+def command(*arguments: object) -> Callable[[], None]:
     """Return a command of the command line as work for a child."""
 
     def run() -> None:
-        sys.argv = ["qpignn", *map(str, words)]
+        sys.argv = ["qpignn", *map(str, arguments)]
         main()
 
     return run
 
 
-def exit_code(*words: object) -> int:
+def exit_code(*arguments: object) -> int:
     """Run a command here, and return its exit code."""
     try:
-        command(*words)()
+        command(*arguments)()
     except SystemExit as exit:
         return int(exit.code or 0)
     return 0

@@ -1,6 +1,6 @@
 """Two processes at once in the same folder, cache or results file.
 
-Both end well, or one ends with an error of ours; and what is there afterwards is whole: what one
+Both end well, or one ends with a QpignnError; and what is there afterwards is whole: what one
 of the two gives alone, not a mixture. Every step towards the disk waits a little, by chance, so
 that they meet in ever different ways.
 """
@@ -14,13 +14,13 @@ from functools import partial
 from pathlib import Path
 
 from faults.forks import Child, exit_code
-from faults.places import PAPER, PLACES, TABLES, Pieces, Place, fit_words, tables
+from faults.places import PAPER, PLACES, TABLES, Pieces, Place, fit_arguments, tables
 from faults.steps import Fault
 from faults.tally import BrokenError, Tally
 from faults.trials import Bench, one_line_of_ours
 
 Work = Callable[[], int]
-TWO_SEEDS = fit_words(), fit_words("--seed", 3)
+TWO_SEEDS = fit_arguments(), fit_arguments("--seed", 3)
 PREDICT = ("predict", "m", "--only", "all", "--out", "o.csv")
 
 
@@ -32,8 +32,8 @@ def two_tables() -> None:
     tables(60)
 
 
-def other(words: tuple[object, ...]) -> tuple[object, ...]:
-    return tuple(f"other-{word}" if str(word).endswith(".csv") else word for word in words)
+def other(arguments: tuple[object, ...]) -> tuple[object, ...]:
+    return tuple(f"other-{word}" if str(word).endswith(".csv") else word for word in arguments)
 
 
 CONVERT = ("convert", *TABLES, "--out", "g")
@@ -63,15 +63,15 @@ class PairBench(Bench):
         super().__init__(place, base)
         self.second = second
         self.fresh()
-        self._well(Child(self._at(second), self.room).end(), "the second alone")
+        self._well(Child(self._at(second), self.folder).end(), "the second alone")
         self.other: Pieces = self._look()
 
     def meet(self, seed: int, late: float) -> str:
         """Let the two meet, the second a little later; return how that ended."""
         self.fresh()
         slow = Fault("slow")
-        first = Child(self._at(self.place.run), self.room, slow, seed)
-        second = Child(self._at(self._later(late)), self.room, slow, seed + 1)
+        first = Child(self._at(self.place.run), self.folder, slow, seed)
+        second = Child(self._at(self._later(late)), self.folder, slow, seed + 1)
         codes = []
         for ended in (first.end(), second.end()):
             code = ended.answer if ended.code == 0 else ended.code
@@ -80,11 +80,11 @@ class PairBench(Bench):
             codes.append(code)
         if codes == [2, 2]:
             raise BrokenError("both ended with an error")
-        found = self._look()
+        pieces = self._look()
         wanted = [self.new] * (codes[0] == 0) + [self.other] * (codes[1] == 0)
-        if found not in wanted:
+        if pieces not in wanted:
             raise BrokenError(
-                f"codes {codes}, and afterwards neither result is there whole: {found}"
+                f"codes {codes}, and afterwards neither result is there whole: {pieces}"
             )
         return "both ended well, one whole" if codes == [0, 0] else "one named error, one whole"
 

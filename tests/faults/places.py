@@ -71,18 +71,18 @@ class Place:
 def command_place(
     name: str,
     prepare: Callable[[], object],
-    words: tuple[object, ...],
+    arguments: tuple[object, ...],
     look: Callable[[], Pieces],
     *more: object,
     keeps: tuple[str, ...] = (),
 ) -> Place:
-    """Return a place that is a command; ``more`` are words that are added when it is repeated."""
+    """Return a place that is a command; ``more`` are arguments added when it is repeated."""
 
     def run() -> int:
-        return exit_code(*words)
+        return exit_code(*arguments)
 
     def again() -> int:
-        return exit_code(*words, *more)
+        return exit_code(*arguments, *more)
 
     return Place(name, prepare, run, again, look, keeps)
 
@@ -112,10 +112,10 @@ def call_place(
 
 def digest(*contents: bytes) -> str:
     """Return what tells contents from others."""
-    found = hashlib.sha256()
+    combined = hashlib.sha256()
     for content in contents:
-        found.update(hashlib.sha256(content).digest())
-    return found.hexdigest()[:16]
+        combined.update(hashlib.sha256(content).digest())
+    return combined.hexdigest()[:16]
 
 
 def read(there: Path, how: Callable[[], bytes]) -> str:
@@ -134,12 +134,12 @@ def file(name: str) -> str:
 
 
 def fitted() -> Pieces:
-    def said() -> bytes:
+    def content() -> bytes:
         fit = load_fit(Path("m"))
         shown = fit.model.predict_interval(fit.data).to_frame()
         return shown.to_csv().encode() + Path("m/model.safetensors").read_bytes()
 
-    return {"fit": read(Path("m"), said), "page": file("m/report.html")}
+    return {"fit": read(Path("m"), content), "page": file("m/report.html")}
 
 
 def page() -> Pieces:
@@ -165,13 +165,13 @@ def converted() -> Pieces:
 
 def rows(cells: Sequence[Cell]) -> Pieces:
     """Look at rows of the results file; seconds and megabytes differ between runs."""
-    known = Store("r.sqlite").get(cells) if Path("r.sqlite").exists() else {}
-    found = {}
+    stored = Store("r.sqlite").get(cells) if Path("r.sqlite").exists() else {}
+    pieces = {}
     for cell in cells:
-        row = known.get(cell.key())
-        told = {k: v for k, v in (row or {}).items() if k not in ("fit_seconds", "peak_mb")}
-        found[f"row {cell.seed}"] = NONE if row is None else digest(json.dumps(told).encode())
-    return found
+        row = stored.get(cell.key())
+        values = {k: v for k, v in (row or {}).items() if k not in ("fit_seconds", "peak_mb")}
+        pieces[f"row {cell.seed}"] = NONE if row is None else digest(json.dumps(values).encode())
+    return pieces
 
 
 def compared() -> Pieces:
@@ -180,21 +180,21 @@ def compared() -> Pieces:
 
 def written() -> Pieces:
     """Look at rows, tables and pictures; a picture must open."""
-    found = rows(shared_cells([make_plan(find_spec("new.py"), "corrected")]))
+    pieces = rows(shared_cells([make_plan(find_spec("new.py"), "corrected")]))
     for suffix in ("md", "tex", "json", "svg"):
-        found[suffix] = file(f"to/small.corrected.{suffix}")
+        pieces[suffix] = file(f"to/small.corrected.{suffix}")
     picture = Path("to/small.corrected.png")
-    found["png"] = read(picture, lambda: matplotlib.image.imread(picture).tobytes())
-    return found
+    pieces["png"] = read(picture, lambda: matplotlib.image.imread(picture).tobytes())
+    return pieces
 
 
 def downloaded() -> Pieces:
     """Look at the cache as :func:`find` does, and at what lies under the real name."""
-    found = find(Served.file())
+    path = find(Served.file())
     there = Path("cache/a.csv")
     under = read(there, there.read_bytes)
     assert under in (NONE, digest(CONTENT)), "a part has the name of the whole"
-    return {"file": NONE if found is None else digest(found.read_bytes())}
+    return {"file": NONE if path is None else digest(path.read_bytes())}
 
 
 # ---- preparing
@@ -205,17 +205,17 @@ def tables(nodes: int = 60, seed: int = 0) -> None:
         table.to_csv(f"{name}.csv", index=False)
 
 
-def fit_words(*more: object) -> tuple[object, ...]:
+def fit_arguments(*more: object) -> tuple[object, ...]:
     return ("fit", *TABLES, *SMALL, "--out", "m", *more)
 
 
-def done(*words: object) -> None:
-    assert exit_code(*words) == 0, words
+def done(*arguments: object) -> None:
+    assert exit_code(*arguments) == 0, arguments
 
 
 def older_fit() -> None:
     tables()
-    done(*fit_words("--seed", 7))
+    done(*fit_arguments("--seed", 7))
     done("report", "m")
 
 
@@ -256,8 +256,8 @@ COMPARE: Any = (
 PLACES = {
     place.name: place
     for place in (
-        command_place("fit", tables, fit_words(), fitted, "--resume"),
-        command_place("fit over a fit", older_fit, fit_words(), fitted, "--resume"),
+        command_place("fit", tables, fit_arguments(), fitted, "--resume"),
+        command_place("fit over a fit", older_fit, fit_arguments(), fitted, "--resume"),
         command_place(
             "fit --graph over a fit",
             older_fit_and_graph,

@@ -27,9 +27,9 @@ def more_rows() -> None:
     Path("new.py").write_text(SPEC.format(seeds=8, picture="scatter"))
 
 
-def command_line(*words: object) -> subprocess.Popen[bytes]:
+def command_line(*arguments: object) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [sys.executable, "-m", "qpignn", *map(str, words)],
+        [sys.executable, "-m", "qpignn", *map(str, arguments)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
@@ -50,7 +50,7 @@ class TwoJobs(Bench):
         )
         super().__init__(place, base)
         self.fresh()
-        os.chdir(self.room)
+        os.chdir(self.folder)
         begun = time.monotonic()
         if command_line(*TWO_JOBS).wait() != 0:
             raise BrokenError("an uninterrupted run fails")
@@ -61,7 +61,7 @@ class TwoJobs(Bench):
     def killed(self, seconds: float, *, all_of_them: bool, first_row: bool) -> str:
         """Kill it after some seconds, maybe from the first row on: all processes, or the first."""
         self.fresh()
-        os.chdir(self.room)
+        os.chdir(self.folder)
         before = Path("r.sqlite").stat().st_mtime_ns
         with command_line(*TWO_JOBS) as process:
             while first_row and Path("r.sqlite").stat().st_mtime_ns == before:
@@ -75,7 +75,7 @@ class TwoJobs(Bench):
                 process.kill()
             code = process.wait()
             self._alone(process.pid)
-        return self.judged(Ended(code, answer=0))
+        return self.evaluate(Ended(code, answer=0))
 
     @staticmethod
     def _alone(session: int) -> None:
@@ -91,15 +91,15 @@ class TwoJobs(Bench):
 
 def members(session: int) -> list[int]:
     """Return the processes of a session that have not ended."""
-    found = []
+    results = []
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
             state, _, _, its = path.read_text().rpartition(")")[2].split()[:4]
         except (OSError, ValueError):
             continue  # it has ended meanwhile
         if int(its) == session and state != "Z":
-            found.append(int(path.parent.name))
-    return found
+            results.append(int(path.parent.name))
+    return results
 
 
 def try_two_jobs(base: Path, *, seed: int, times: int = 6) -> Tally:

@@ -1,10 +1,10 @@
-"""Let everything that writes meet kills, full disks and company, and tell how it ended.
+"""Test everything that writes under kills, full disks and concurrent processes.
 
     python tests/faults/run.py --seed 1
     python tests/faults/run.py --places 'fit,two fits' --seed 1
 
-Which step a fault strikes, or after how many seconds, is decided by the seed and told where
-something breaks. Every place is tried in a process of its own. Exit code 1: something broke.
+Which step a fault strikes, or after how many seconds, is decided by the seed and printed
+where something breaks. Every place is tried in a process of its own. Exit code 1: something broke.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ KILLS = ("kill", "timed")
 def tried(name: str, base: Path, seed: int, *, timed: int, most: int, saves: int) -> Tally:
     """Try one place."""
     begun = time.monotonic()
-    with serving(base / "room" / "cache"):
+    with serving(base / "work" / "cache"):
         if name == TWO_JOBS:
             tally = try_two_jobs(base, seed=seed, times=min(6, most))
         elif name in SAVERS:
@@ -67,13 +67,13 @@ def try_all(names: list[str], base: Path, seed: int, jobs: int, **much: int) -> 
                 running[pid] = name
             pid, status = os.wait()
             name = running.pop(pid)
-            told = base / f"{name}.json"
+            record = base / f"{name}.json"
             tallies[name] = Tally(name, broken=[f"{name}: the trials ended with {status}"])
-            if told.is_file():
-                tallies[name] = Tally(**json.loads(told.read_text()))
-            told_of = tallies[name]
-            print(f"{name}: {sum(told_of.faults.values())} tried in {told_of.seconds:.0f} s")
-            print("".join(f"failed: {words}\n" for words in told_of.broken), end="", flush=True)
+            if record.is_file():
+                tallies[name] = Tally(**json.loads(record.read_text()))
+            tally = tallies[name]
+            print(f"{name}: {sum(tally.faults.values())} tried in {tally.seconds:.0f} s")
+            print("".join(f"failed: {message}\n" for message in tally.broken), end="", flush=True)
     finally:
         for pid in running:
             os.kill(pid, signal.SIGKILL)
@@ -99,8 +99,8 @@ def table(tallies: list[Tally]) -> str:
         errors = sum(tally.faults.values()) - kills - pairs
         counts = {"kills": kills, "errors": errors, "pairs": pairs, "failed": len(tally.broken)}
         total += Counter(counts)
-        told = [*Counter(tally.outcomes).most_common(), *Counter(tally.readings).most_common()]
-        ends = ", ".join(f"{n} {how}" for how, n in told)
+        endings = [*Counter(tally.outcomes).most_common(), *Counter(tally.readings).most_common()]
+        ends = ", ".join(f"{n} {how}" for how, n in endings)
         shown = (f"{count:,}" for count in counts.values())
         rows.append((tally.place, f"{tally.seconds:.0f}", *shown, ends))
     seconds = f"{sum(tally.seconds for tally in tallies):.0f}"
@@ -118,18 +118,20 @@ def table(tallies: list[Tally]) -> str:
 
 def main() -> int:
     """Read the options and do what they say."""
-    words = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    words.add_argument("--places", default=",".join(ALL), help="some of them, by commas")
-    words.add_argument("--seed", type=int, default=int(time.time()) % 10**6)
-    words.add_argument("--timed", type=int, default=15, help="kills at random moments a place")
-    words.add_argument("--most", type=int, default=10_000, help="steps of each kind of fault")
-    words.add_argument("--saves", type=int, default=200, help="rounds of two writers to one folder")
-    words.add_argument("--jobs", type=int, default=min(2, len(os.sched_getaffinity(0))))
-    asked = words.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--places", default=",".join(ALL), help="some of them, by commas")
+    parser.add_argument("--seed", type=int, default=int(time.time()) % 10**6)
+    parser.add_argument("--timed", type=int, default=15, help="kills at random moments a place")
+    parser.add_argument("--most", type=int, default=10_000, help="steps of each kind of fault")
+    parser.add_argument(
+        "--saves", type=int, default=200, help="rounds of two writers to one folder"
+    )
+    parser.add_argument("--jobs", type=int, default=min(2, len(os.sched_getaffinity(0))))
+    asked = parser.parse_args()
     names = asked.places.split(",")
     unknown = [name for name in names if name not in ALL]
     if unknown:
-        words.error(f"unknown places {', '.join(unknown)}; known are {', '.join(ALL)}")
+        parser.error(f"unknown places {', '.join(unknown)}; known are {', '.join(ALL)}")
     os.environ |= {"SOURCE_DATE_EPOCH": "0", "COLUMNS": "200"}  # pictures without dates; long lines
     mpl.rcParams["svg.hashsalt"] = SALT
     print(f"faults at {len(names)} places, seed {asked.seed}", flush=True)

@@ -1,4 +1,4 @@
-"""Every step by which a process changes the disk, counted; one of them, or all, can go wrong.
+"""Every step by which a process changes the disk, counted; one of them, or all, can fail.
 
 Inside a child process the ways from Python to the disk are replaced: opening for writing, each
 write that reaches the system, ``fsync``, renaming, deleting, making folders, Arrow's writer and
@@ -25,7 +25,7 @@ import pyarrow.parquet as pq
 
 NEEDS_ROOM = ("open", "write", "fsync", "mkdir", "arrow", "sqlite")
 NEEDS_RIGHT = ("open", "mkdir", "replace", "link", "unlink", "rmdir", "arrow", "sqlite")
-SAID_BY_SQLITE = {
+SQLITE_MESSAGES = {
     errno.ENOSPC: "database or disk is full",
     errno.EACCES: "attempt to write a readonly database",
 }
@@ -92,7 +92,7 @@ class Steps:
     @staticmethod
     def _refuse(number: int, kind: str, place: Any) -> None:
         if kind.startswith("sqlite"):
-            raise sqlite3.OperationalError(SAID_BY_SQLITE[number])
+            raise sqlite3.OperationalError(SQLITE_MESSAGES[number])
         named = (os.fspath(place),) if place is not None and not isinstance(place, int) else ()
         raise OSError(number, os.strerror(number), *named)
 
@@ -122,32 +122,32 @@ class Steps:
     def _replace(self, module: Any, name: str, kind: str, which: int = 0) -> None:
         plain: Callable[..., Any] = getattr(module, name)
 
-        def counted(*words: Any, **options: Any) -> Any:
+        def counted(*arguments: Any, **options: Any) -> Any:
             if "dir_fd" not in options or options["dir_fd"] is None:
-                self.step(kind, words[which])
-            return plain(*words, **options)
+                self.step(kind, arguments[which])
+            return plain(*arguments, **options)
 
         setattr(module, name, counted)
 
     def _replace_os_open(self) -> None:
         plain = os.open
 
-        def counted(path: Any, flags: int, *words: Any, **options: Any) -> int:
+        def counted(path: Any, flags: int, *arguments: Any, **options: Any) -> int:
             if flags & WRITES:
                 self.step("open", path)
-            return plain(path, flags, *words, **options)
+            return plain(path, flags, *arguments, **options)
 
         os.open = counted  # type: ignore[assignment]
 
     def _replace_arrow(self, name: str) -> None:
         plain = getattr(pq.ParquetWriter, name)
 
-        def counted(writer: Any, *words: Any, **options: Any) -> Any:
+        def counted(writer: Any, *arguments: Any, **options: Any) -> Any:
             if name == "__init__":
-                writer.goes_to = words[0]
+                writer.goes_to = arguments[0]
             if isinstance(writer.goes_to, str | os.PathLike):
                 self.step(f"arrow {name.strip('_')}", writer.goes_to)
-            return plain(writer, *words, **options)
+            return plain(writer, *arguments, **options)
 
         setattr(pq.ParquetWriter, name, counted)
 
@@ -160,25 +160,27 @@ def _counted_open(steps: Steps) -> Callable[..., Any]:
             steps.step("write", self.fileno())
             return super().write(content)
 
-    def opened(file: Any, mode: str = "r", buffering: int = -1, *words: Any, **options: Any) -> Any:
+    def opened(
+        file: Any, mode: str = "r", buffering: int = -1, *arguments: Any, **options: Any
+    ) -> Any:
         if not set(mode) & set("wxa+") or isinstance(file, int) or not steps.concerned(file):
-            return plain(file, mode, buffering, *words, **options)
+            return plain(file, mode, buffering, *arguments, **options)
         opener = options.pop("opener", None)
         if opener is None:  # else it opens by os.open, which is counted too
             steps.step("open", file)
         raw = Raw(file, mode.replace("b", "").replace("t", ""), opener=opener)
         binary = io.BufferedRandom(raw) if "+" in mode else io.BufferedWriter(raw)
-        return binary if "b" in mode else io.TextIOWrapper(binary, *words, **options)
+        return binary if "b" in mode else io.TextIOWrapper(binary, *arguments, **options)
 
     return opened
 
 
 def _counted_connection(steps: Steps) -> type[sqlite3.Connection]:
     class Counted(sqlite3.Connection):
-        def execute(self, query: str, *words: Any) -> sqlite3.Cursor:
+        def execute(self, query: str, *arguments: Any) -> sqlite3.Cursor:
             if not query.lstrip().startswith("SELECT"):
                 steps.step("sqlite execute")
-            return super().execute(query, *words)
+            return super().execute(query, *arguments)
 
         def __exit__(self, *error: Any) -> Any:
             steps.step("sqlite commit")

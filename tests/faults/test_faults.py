@@ -1,4 +1,4 @@
-"""A short part of ``make faults``, and that it notices what it is there to notice."""
+"""A short part of ``make faults``, and that its driver detects a place that is not safe."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ sys.exit(run.main())
 """
 
 
-def test_real_places_stand_and_a_careless_one_is_found_out() -> None:
-    words = ["--places", ",".join((*REAL, "careless")), "--seed", "0", "--most", "2"]
-    words += ["--timed", "1", "--jobs", "1"]
+def test_driver_passes_real_places_and_fails_a_careless_one() -> None:
+    arguments = ["--places", ",".join((*REAL, "careless")), "--seed", "0", "--most", "2"]
+    arguments += ["--timed", "1", "--jobs", "1"]
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *words], capture_output=True, text=True, check=False
+        [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1, done.stdout + done.stderr
     failed = [line for line in done.stdout.splitlines() if line.startswith("failed: ")]
@@ -49,7 +49,7 @@ def test_real_places_stand_and_a_careless_one_is_found_out() -> None:
     assert done.stdout.splitlines()[-1].endswith(f" passed, {len(failed)} failed")
 
 
-def test_the_table_counts_kills_errors_and_pairs() -> None:
+def test_table_counts_kills_errors_and_pairs() -> None:
     from faults.run import table
 
     tally = Tally("fit", seconds=3)
@@ -61,7 +61,7 @@ def test_the_table_counts_kills_errors_and_pairs() -> None:
     assert total.split() == ["all", "3", "2", "2", "1", "0"]
 
 
-def test_only_one_line_of_ours_is_a_good_end() -> None:
+def test_one_line_of_ours_accepts_one_named_error_only() -> None:
     ours = "error: m/fit.json: expected a place to write to, got No space left on device; …\n"
     assert one_line_of_ours(f"training 2/2\n{ours}")
     assert not one_line_of_ours("error: [Errno 28] No space left on device\n")
@@ -70,7 +70,7 @@ def test_only_one_line_of_ours_is_a_good_end() -> None:
     assert not one_line_of_ours("")
 
 
-def test_a_full_disk_refuses_what_needs_room_and_rights_what_needs_them() -> None:
+def test_fault_concerns_steps_of_its_kind_only() -> None:
     assert Fault("full", 1).concerns("write")
     assert not Fault("full", 1).concerns("unlink")
     assert Fault("denied", 1).concerns("sqlite commit")

@@ -1,6 +1,6 @@
-"""One fault at one place: what was there afterwards, and what came of repeating the command.
+"""One fault at one place: what is left afterwards, and how the repeated command ends.
 
-After a kill a reader finds the earlier result, the new one or an error of ours. After an error the
+After a kill a reader finds the earlier result, the new one or a QpignnError. After an error the
 command ends with one line of ours and exit code 2, and the earlier result is as it was; or it
 ends well with the new one. The repeated command always ends with what an uninterrupted one gives.
 """
@@ -30,13 +30,13 @@ class Bench:
     """A place made ready for trials: each begins with the same files in the same folder."""
 
     def __init__(self, place: Place, base: Path) -> None:
-        self.place, self.room, self.template = place, base / "room", base / "template"
-        self.room.mkdir(parents=True)
-        ready = in_child(self._at(place.prepare), self.room)
+        self.place, self.folder, self.template = place, base / "work", base / "template"
+        self.folder.mkdir(parents=True)
+        ready = in_child(self._at(place.prepare), self.folder)
         self._well(Ended(ready.code, ready.err), "making it ready")
-        shutil.copytree(self.room, self.template)
+        shutil.copytree(self.folder, self.template)
         self.old: Pieces = self._look()
-        whole = in_child(self._at(place.run), self.room)
+        whole = in_child(self._at(place.run), self.folder)
         self._well(whole, "an uninterrupted run")
         self.steps, self.seconds = whole.steps, whole.seconds
         self.new: Pieces = self._look()
@@ -48,63 +48,63 @@ class Bench:
     def trial(self, fault: Fault, kill_after: float | None = None) -> str:
         """Return how a fault ended, in words; raise where it did harm."""
         self.fresh()
-        ended = in_child(self._at(self.place.run), self.room, fault, kill_after)
-        return self.judged(ended)
+        ended = in_child(self._at(self.place.run), self.folder, fault, kill_after)
+        return self.evaluate(ended)
 
-    def judged(self, ended: Ended) -> str:
-        """Judge what one run left, and repeat it."""
+    def evaluate(self, ended: Ended) -> str:
+        """Check what one run left, and repeat it."""
         code = ended.answer if ended.code == 0 else ended.code
-        then = in_child(self._at(self._look_and_repeat), self.room)
+        then = in_child(self._at(self._look_and_repeat), self.folder)
         if then.code:
             raise BrokenError(
                 f"reading, or repeating it, ends with {then.code}: {then.err[-1500:]}"
             )
-        found, repeated, after = then.answer
-        self._check(code, ended.err, found)
+        state, repeated, after = then.answer
+        self._check(code, ended.err, state)
         if repeated:
             raise BrokenError(f"repeating it ends with {repeated}: {then.err[-1500:]}")
         if after != self.new:
             raise BrokenError(f"repeated, it gives {_difference(after, self.new)}")
-        return _in_words(code, found, self.old, self.new)
+        return _in_words(code, state, self.old, self.new)
 
     def _look_and_repeat(self) -> tuple[Pieces, int, Pieces]:
         return self.place.look(), self.place.again(), self.place.look()
 
     def fresh(self) -> None:
         """Put everything back as it was before."""
-        shutil.rmtree(self.room)
-        shutil.copytree(self.template, self.room)
+        shutil.rmtree(self.folder)
+        shutil.copytree(self.template, self.folder)
 
-    def _check(self, code: int, err: str, found: Pieces) -> None:
+    def _check(self, code: int, err: str, state: Pieces) -> None:
         if code == -9:
             strange = {
                 name: value
-                for name, value in found.items()
+                for name, value in state.items()
                 if value not in (self.old[name], self.new[name], REFUSED)
             }
             if strange:
                 raise BrokenError(f"a reader finds neither the old nor the new: {strange}")
         elif code == 0:
-            if found != self.new:
-                raise BrokenError(f"it said it went well, but gave {_difference(found, self.new)}")
+            if state != self.new:
+                raise BrokenError(f"it said it went well, but gave {_difference(state, self.new)}")
         elif code == 2:
             if not one_line_of_ours(err):
                 raise BrokenError(f"expected one line of ours, got {err!r}")
             keeps = self.place.keeps
             lost = {
                 name: value
-                for name, value in found.items()
+                for name, value in state.items()
                 if value != self.old[name]
                 and not (self.old[name] == NONE and value == REFUSED)
                 and not (keeps and name.startswith(keeps) and value == self.new[name])
             }
             if lost:
-                raise BrokenError(f"it failed, but changed {_difference(found, self.old)}; {err!r}")
+                raise BrokenError(f"it failed, but changed {_difference(state, self.old)}; {err!r}")
         else:
             raise BrokenError(f"exit code {code}: {err[-1500:]}")
 
     def _look(self) -> Pieces:
-        ended = in_child(self._at(self.place.look), self.room)
+        ended = in_child(self._at(self.place.look), self.folder)
         if ended.code:
             raise BrokenError(f"reading ends with {ended.code}: {ended.err[-1500:]}")
         pieces: Pieces = ended.answer
@@ -112,7 +112,7 @@ class Bench:
 
     def _at(self, work: Callable[[], Any]) -> Callable[[], Any]:
         def there() -> Any:
-            os.chdir(self.room)
+            os.chdir(self.folder)
             return work()
 
         return there
@@ -164,19 +164,19 @@ def try_place(place: Place, base: Path, *, seed: int, timed: int = 15, most: int
     return tally
 
 
-def _difference(found: Pieces, wanted: Pieces) -> str:
+def _difference(pieces: Pieces, wanted: Pieces) -> str:
     return ", ".join(
-        f"{name}: {found[name]} instead of {wanted[name]}"
+        f"{name}: {pieces[name]} instead of {wanted[name]}"
         for name in wanted
-        if found[name] != wanted[name]
+        if pieces[name] != wanted[name]
     )
 
 
-def _in_words(code: int, found: Pieces, old: Pieces, new: Pieces) -> str:
-    told = "named error, " if code == 2 else ""
-    if found == new:
-        return f"{told}new whole" if code else "done all the same"
-    if found == old:
-        return f"{told}{'nothing there' if set(old.values()) == {NONE} else 'old whole'}"
-    refused = REFUSED in found.values()
-    return f"{told}{'half refused' if refused else 'each part old or new'}"
+def _in_words(code: int, pieces: Pieces, old: Pieces, new: Pieces) -> str:
+    prefix = "named error, " if code == 2 else ""
+    if pieces == new:
+        return f"{prefix}new whole" if code else "done all the same"
+    if pieces == old:
+        return f"{prefix}{'nothing there' if set(old.values()) == {NONE} else 'old whole'}"
+    refused = REFUSED in pieces.values()
+    return f"{prefix}{'half refused' if refused else 'each part old or new'}"

@@ -37,7 +37,7 @@ SAVERS = {"savers with equal pids": "processes", "savers in threads": "threads"}
 """Names of the two measurements, for ``make faults``."""
 
 Save = Callable[[float], str]
-"""Saves after a delay in seconds; returns ``saved`` or the words of an error."""
+"""Saves after a delay in seconds; returns ``saved`` or the message of an error."""
 
 
 def make_fit(writer: int) -> Fit:
@@ -53,14 +53,14 @@ def make_fit(writer: int) -> Fit:
 def writer_of(fit: Fit) -> int:
     """Return the writer of all parts of a fit, or raise."""
     assert fit.table is not None
-    found = {fit.model.get_params()["seed"], *fit.data.y.tolist(), *fit.table["writer"]}
-    if len(found) != 1:
-        raise BrokenError(f"a fit mixed from the writers {sorted(found)} was loaded as whole")
-    return int(found.pop())
+    writers = {fit.model.get_params()["seed"], *fit.data.y.tolist(), *fit.table["writer"]}
+    if len(writers) != 1:
+        raise BrokenError(f"a fit mixed from the writers {sorted(writers)} was loaded as whole")
+    return int(writers.pop())
 
 
 def save_after(folder: Path, fit: Fit, delay: float) -> str:
-    """Save a fit after a delay; an error of this library is returned as words."""
+    """Save a fit after a delay; an error of this library is returned as text."""
     time.sleep(delay)
     try:
         save_fit(folder, fit)
@@ -73,13 +73,13 @@ def save_after(folder: Path, fit: Fit, delay: float) -> str:
 
 
 def namespace() -> list[str] | None:
-    """Return the words that start a command as process 1 of a new pid namespace, if allowed."""
+    """Return the arguments that start a command as process 1 of a new pid namespace, if allowed."""
     tool = shutil.which("unshare")
     for user in ((), ("--user", "--map-root-user")):
-        words = [str(tool), *user, "--pid", "--fork", "--kill-child", "--mount-proc"]
-        if tool and subprocess.run([*words, "true"], capture_output=True, check=False).returncode:
+        command = [str(tool), *user, "--pid", "--fork", "--kill-child", "--mount-proc"]
+        if tool and subprocess.run([*command, "true"], capture_output=True, check=False).returncode:
             continue
-        return words if tool else None
+        return command if tool else None
     return None
 
 
@@ -165,7 +165,7 @@ class Reader(threading.Thread):
         self.broken: list[str] = []
 
     def run(self) -> None:
-        """Load until told to end."""
+        """Load until ``finish`` is called."""
         while not self.ended.is_set():
             try:
                 writer_of(load_fit(self.folder))
@@ -198,7 +198,7 @@ def meet(folder: Path, savers: dict[int, Save], draw: random.Random) -> str:
         thread.start()
     for thread in asking:
         thread.join()
-    strange = [words for words in answers.values() if words != "saved"]
+    strange = [answer for answer in answers.values() if answer != "saved"]
     if strange:  # both write to the same folder and there is room: nothing may fail
         raise BrokenError(f"a save failed: {strange}")
     try:
@@ -226,7 +226,7 @@ def try_savers(name: str, base: Path, *, seed: int, times: int = 200) -> Tally:
             tally.count(f"pair {turn}", lambda: meet(folder, savers, draw))
         reader.finish()
     tally.readings |= {"read whole": reader.got["whole"], "read refused": reader.got["refused"]}
-    tally.broken += [f"{name}, reader: {words}" for words in reader.broken]
+    tally.broken += [f"{name}, reader: {message}" for message in reader.broken]
     if not reader.got["whole"]:
         tally.broken.append(f"{name}: the reader never got a whole fit")
     return tally

@@ -25,9 +25,9 @@ class Choices:
         self.data, self.at = data, 0
 
     def byte(self) -> int:
-        found = self.data[self.at] if self.at < len(self.data) else 0
+        chosen = self.data[self.at] if self.at < len(self.data) else 0
         self.at += 1
-        return found
+        return chosen
 
     def below(self, count: int) -> int:
         """A number from 0 to before ``count``."""
@@ -42,16 +42,16 @@ class Choices:
     def some(self, most: int) -> bytes:
         """Bytes as they are, up to so many."""
         count = self.below(most + 1)
-        found = self.data[self.at : self.at + count]
+        chosen = self.data[self.at : self.at + count]
         self.at += count
-        return found
+        return chosen
 
     @property
     def left(self) -> bool:
         return self.at < len(self.data)
 
 
-def spoil_bytes(content: bytes, choices: Choices) -> bytes:
+def corrupt_bytes(content: bytes, choices: Choices) -> bytes:
     """Overwrite, insert, cut out, cut off, or repeat something."""
     at = choices.below(len(content) + 1)
     kind = choices.below(6)
@@ -71,7 +71,7 @@ def spoil_bytes(content: bytes, choices: Choices) -> bytes:
     return content[:at] + edge * len(number) + content[at + len(number) :]
 
 
-def spoil_json(document: Any, choices: Choices) -> Any:
+def corrupt_json(document: Any, choices: Choices) -> Any:
     """Walk to some place of a document and put something else there."""
     if not isinstance(document, dict | list) or not document or choices.below(5) == 0:
         return copy.deepcopy(choices.pick(VALUES))
@@ -86,50 +86,50 @@ def spoil_json(document: Any, choices: Choices) -> Any:
     elif what == 2:
         changed[key] = document[choices.pick(keys)]
     else:
-        changed[key] = spoil_json(document[key], choices)
+        changed[key] = corrupt_json(document[key], choices)
     return changed
 
 
-def spoil_json_file(content: bytes, choices: Choices) -> bytes:
+def corrupt_json_file(content: bytes, choices: Choices) -> bytes:
     """Change a document's meaning, now and then its text."""
     if choices.below(4) == 0:
-        return spoil_bytes(content, choices)
+        return corrupt_bytes(content, choices)
     try:
-        return json.dumps(spoil_json(json.loads(content), choices)).encode()
+        return json.dumps(corrupt_json(json.loads(content), choices)).encode()
     except (ValueError, RecursionError):
-        return spoil_bytes(content, choices)
+        return corrupt_bytes(content, choices)
 
 
-def spoil_tensors(content: bytes, choices: Choices) -> bytes:
+def corrupt_tensors(content: bytes, choices: Choices) -> bytes:
     """Change what a safetensors file's header says, or its numbers."""
     if choices.below(3) == 0 or len(content) < 8:
-        return spoil_bytes(content, choices)
+        return corrupt_bytes(content, choices)
     size = int.from_bytes(content[:8], "little")
     try:
         header = json.loads(content[8 : 8 + size])
         name = choices.pick(sorted(header))
-        told = header[name]
+        entry = header[name]
         what = choices.below(5)
         if what == 0:
-            told["dtype"] = choices.pick(TYPES)
+            entry["dtype"] = choices.pick(TYPES)
         elif what == 1:
-            told["shape"] = [choices.pick((0, 1, 2, 2**40, 2**63, *told["shape"]))]
+            entry["shape"] = [choices.pick((0, 1, 2, 2**40, 2**63, *entry["shape"]))]
         elif what == 2:
-            header[choices.pick(sorted(header))] = told
+            header[choices.pick(sorted(header))] = entry
         elif what == 3:
             del header[name]
         else:
-            header = spoil_json(header, choices)
+            header = corrupt_json(header, choices)
         text = json.dumps(header).encode()
     except (ValueError, RecursionError, AttributeError, TypeError, KeyError, IndexError):
-        return spoil_bytes(content, choices)
+        return corrupt_bytes(content, choices)
     return len(text).to_bytes(8, "little") + text + content[8 + size :]
 
 
-def spoil_file(name: str, content: bytes, choices: Choices) -> bytes:
+def corrupt_file(name: str, content: bytes, choices: Choices) -> bytes:
     """Change a file in the way that reaches deepest into its reader."""
     if name.endswith(".json"):
-        return spoil_json_file(content, choices)
+        return corrupt_json_file(content, choices)
     if name.endswith(".safetensors"):
-        return spoil_tensors(content, choices)
-    return spoil_bytes(content, choices)
+        return corrupt_tensors(content, choices)
+    return corrupt_bytes(content, choices)

@@ -1,6 +1,6 @@
-"""What holds whatever goes in, for hypothesis in ``make test`` and the fuzzer in ``make fuzz``.
+"""Properties that hold for any input: hypothesis in ``make test``, the fuzzer in ``make fuzz``.
 
-Either an error of ours comes out, or ordered bounds for every node asked for, infinite only on the
+Either a QpignnError is raised, or ordered bounds for every node asked for, infinite only on the
 side that was not asked for, or where too few nodes are given for the level. Laws of a fitted model:
 what nodes are called, in which order edges stand and in which unit the target is counted changes
 nothing else.
@@ -38,13 +38,13 @@ Tables = tuple[pd.DataFrame, pd.DataFrame | None, dict[str, Any]]
 def any_graph(data: Data) -> str:
     """A graph is refused, or comes back in a form that is accepted again as it is."""
     try:
-        found = check_graph(data)
+        checked = check_graph(data)
     except QpignnError as error:
         return type(error).__name__
-    again = check_graph(found)
-    assert found.x.is_floating_point()
-    assert again.x.equal(found.x)
-    assert again.edge_index.equal(found.edge_index)
+    again = check_graph(checked)
+    assert checked.x.is_floating_point()
+    assert again.x.equal(checked.x)
+    assert again.edge_index.equal(checked.edge_index)
     return FINE
 
 
@@ -113,10 +113,10 @@ def fitted(name: str) -> IntervalMethod:
         return make_method(name, epochs=3, hidden=4, **few).fit(data)
 
 
-def close(found: Intervals, wanted: Intervals) -> None:
+def close(actual: Intervals, wanted: Intervals) -> None:
     """Fail unless bounds agree, relative to their size."""
     for name in ("prediction", "lower", "upper"):
-        one, other = getattr(found, name), getattr(wanted, name)
+        one, other = getattr(actual, name), getattr(wanted, name)
         size = max(1.0, float(np.abs(other[np.isfinite(other)]).max(initial=0)))
         np.testing.assert_allclose(one / size, other / size, rtol=0, atol=CLOSE)
 
@@ -150,13 +150,13 @@ def other_unit(data: Data, targets: list[int], scale: float, shift: float, name:
     chosen |= {"y_min": None, "y_max": None}  # those found by the sign of targets do not move
     if name == "qpignn":
         chosen |= {"members": 5, "target_transform": "none", "tails": "equal"}
-    found = []
+    results = []
     for values in (y, scale * y + shift):
         graph = check_graph(Data(x=data.x, edge_index=data.edge_index, y=values))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found.append(make_method(name, **chosen).fit(graph).predict_interval(graph))
-    one, other = found
+            results.append(make_method(name, **chosen).fit(graph).predict_interval(graph))
+    one, other = results
     columns = [scale * getattr(one, side) + shift for side in ("prediction", "lower", "upper")]
     close(other, Intervals(*columns, one.confidence_level))
     return FINE
@@ -180,36 +180,36 @@ UNITS = (
     st.floats(-1000, 1000),
     st.sampled_from(["qpignn", "sqr", "quantile"]),
 )
-told: list[str] = []
+endings: list[str] = []
 """How the last examples ended, for the fuzzer to count."""
 
 
 @given(*GRAPHS)
 def fuzz_graph(data: Data) -> None:
-    told.append(any_graph(data))
+    endings.append(any_graph(data))
 
 
 @given(*FRAMES)
 def fuzz_frames(tables: Tables) -> None:
-    told.append(any_frames(tables))
+    endings.append(any_frames(tables))
 
 
 @given(*FITS)
 def fuzz_fit(data: Data, settings: dict[str, Any]) -> None:
-    told.append(any_fit(data, settings))
+    endings.append(any_fit(data, settings))
 
 
 @given(*SENSIBLE)
 def fuzz_sensible_fit(data: Data, settings: dict[str, Any]) -> None:
-    told.append(any_fit(data, settings))
+    endings.append(any_fit(data, settings))
 
 
 @given(*MOVED)
 def fuzz_order(name: str, data: Data, draw: Random) -> None:
-    told.append(other_names(name, data, draw))
-    told.append(other_edges(name, data, draw))
+    endings.append(other_names(name, data, draw))
+    endings.append(other_edges(name, data, draw))
 
 
 @given(*UNITS)
 def fuzz_unit(data: Data, targets: list[int], scale: float, shift: float, name: str) -> None:
-    told.append(other_unit(data, targets, scale, shift, name))
+    endings.append(other_unit(data, targets, scale, shift, name))

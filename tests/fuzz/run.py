@@ -1,4 +1,4 @@
-"""Fuzz everything that reads what others wrote, for a while, and tell how it ended.
+"""Fuzz everything that reads what others wrote, for a while, and report how it ended.
 
     python tests/fuzz/run.py --seconds 600
     python tests/fuzz/run.py --targets text,model --seconds 30
@@ -80,8 +80,8 @@ class Count:
     def read(cls, target: str, path: Path) -> Count:
         if not path.is_file():
             return cls(target)
-        words = json.loads(path.read_text())
-        return cls(**{**words, "outcomes": Counter(words["outcomes"])})
+        values = json.loads(path.read_text())
+        return cls(**{**values, "outcomes": Counter(values["outcomes"])})
 
 
 # ---- one target, in a process of its own
@@ -90,13 +90,15 @@ class Count:
 class Worker:
     """Runs one target until its time is over."""
 
-    def __init__(self, target: Any, count: Count, crashes: Path, room: Path, until: float) -> None:
-        self.target, self.count, self.crashes, self.room = target, count, crashes, room
-        self.until, self.start, self.told = until, time.monotonic(), 0.0
+    def __init__(
+        self, target: Any, count: Count, crashes: Path, folder: Path, until: float
+    ) -> None:
+        self.target, self.count, self.crashes, self.folder = target, count, crashes, folder
+        self.until, self.start, self.reported = until, time.monotonic(), 0.0
 
     def one(self, data: bytes) -> None:
         """Run one example; what crashes is kept and counted."""
-        (self.room / "current").write_bytes(data)
+        (self.folder / "current").write_bytes(data)
         before = _peak()
         try:
             how = self.target.run(data)
@@ -108,18 +110,18 @@ class Worker:
         self.count.examples += 1
         self.count.outcomes[how] += 1
         now = time.monotonic()
-        if now - self.told > 1:
+        if now - self.reported > 1:
             self.tell()
-            self.told = now
+            self.reported = now
         if now > self.until:
             self.count.finished = True
             self.tell()
             sys.stdout.flush()
-            os._exit(0)  # the fuzzer would go on for ever
+            os._exit(0)  # the fuzzer would go on forever
 
     def tell(self) -> None:
         self.count.seconds = time.monotonic() - self.start
-        self.count.write(self.room / "count.json")
+        self.count.write(self.folder / "count.json")
 
     def _keep(self, data: bytes, error: Exception) -> None:
         frames = traceback.extract_tb(error.__traceback__)
@@ -140,19 +142,21 @@ def _peak() -> float:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
-def work(name: str, room: Path, crashes: Path, seconds: float, seed: int, *, guided: bool) -> None:
+def work(
+    name: str, folder: Path, crashes: Path, seconds: float, seed: int, *, guided: bool
+) -> None:
     """Fuzz one target; never returns."""
     until = time.monotonic() + seconds
-    room.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     atheris, watching = _atheris() if guided else (None, nullcontext())
     with watching:
-        target = _targets().make(name, room)
+        target = _targets().make(name, folder)
     count = Count(name, "atheris" if atheris else "random")
-    worker = Worker(target, count, crashes, room, until)
+    worker = Worker(target, count, crashes, folder, until)
     worker.tell()
     if atheris is None:
         by_chance(worker.one, target.seeds, random.Random(seed), name in FOLDERS)
-    corpus = room / "corpus"
+    corpus = folder / "corpus"
     corpus.mkdir()
     for i, content in enumerate(target.seeds):
         (corpus / f"seed-{i}").write_bytes(content)
@@ -165,8 +169,8 @@ def work(name: str, room: Path, crashes: Path, seconds: float, seed: int, *, gui
         "artifact_prefix": f"{crashes}/{name.replace(' ', '-')}-",
     }
     crashes.mkdir(parents=True, exist_ok=True)
-    words = [sys.argv[0], str(corpus), *(f"-{key}={value}" for key, value in options.items())]
-    atheris.Setup(words, worker.one)
+    arguments = [sys.argv[0], str(corpus), *(f"-{key}={value}" for key, value in options.items())]
+    atheris.Setup(arguments, worker.one)
     atheris.Fuzz()
 
 
@@ -189,9 +193,9 @@ def _targets() -> Any:
 def by_chance(
     run: Callable[[bytes], None], seeds: list[bytes], draw: random.Random, decisions: bool
 ) -> None:
-    """Change seeds at random, and what came of them; until ``run`` ends the process."""
+    """Change seeds at random, and the changed ones again, until ``run`` ends the process."""
     sys.path[:0] = [str(HERE)]
-    from choices import Choices, spoil_bytes
+    from choices import Choices, corrupt_bytes
 
     signal.signal(signal.SIGALRM, _too_slow)
     for content in seeds:
@@ -201,7 +205,7 @@ def by_chance(
         if decisions and draw.random() < 0.8:
             content = draw.randbytes(draw.randrange(2, 40))
         for _ in range(draw.choice((1, 1, 2, 4))):
-            content = spoil_bytes(content, Choices(draw.randbytes(80)))
+            content = corrupt_bytes(content, Choices(draw.randbytes(80)))
         _timed(run, content[:LONGEST_INPUT])
 
 
@@ -233,7 +237,7 @@ def fuzz(
             while waiting and len(running) < jobs:
                 name = waiting.pop(0)
                 command = [sys.executable, str(HERE / "run.py"), "--worker", name]
-                command += ["--room", str(base / name), "--crashes", str(crashes)]
+                command += ["--folder", str(base / name), "--crashes", str(crashes)]
                 command += ["--seconds", str(max(each * shares[name], 1)), "--seed", str(seed)]
                 command += [] if guided else ["--by-chance"]
                 log = (base / f"{name}.log").open("wb")
@@ -299,30 +303,30 @@ def table(counts: list[Count]) -> str:
 
 def replay(name: str, path: Path) -> None:
     """Run one kept input; its traceback is the answer."""
-    with tempfile.TemporaryDirectory() as room:
-        print(_targets().make(name, Path(room)).run(path.read_bytes()))
+    with tempfile.TemporaryDirectory() as folder:
+        print(_targets().make(name, Path(folder)).run(path.read_bytes()))
 
 
 def main() -> int:
     """Read the options and do what they say."""
-    words = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    words.add_argument("--seconds", type=float, default=600)
-    words.add_argument("--targets", default=",".join(SHARES), help="some of them, by commas")
-    words.add_argument("--crashes", type=Path, default=ROOT / "fuzz-crashes")
-    words.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
-    words.add_argument("--seed", type=int, default=int(time.time()) % 10**6)
-    words.add_argument("--by-chance", action="store_true", help="even if atheris is installed")
-    words.add_argument("--replay", type=Path, help="run one kept input of one target")
-    words.add_argument("--worker", help=argparse.SUPPRESS)
-    words.add_argument("--room", type=Path, help=argparse.SUPPRESS)
-    asked = words.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--seconds", type=float, default=600)
+    parser.add_argument("--targets", default=",".join(SHARES), help="some of them, by commas")
+    parser.add_argument("--crashes", type=Path, default=ROOT / "fuzz-crashes")
+    parser.add_argument("--jobs", type=int, default=min(2, os.cpu_count() or 1))
+    parser.add_argument("--seed", type=int, default=int(time.time()) % 10**6)
+    parser.add_argument("--by-chance", action="store_true", help="even if atheris is installed")
+    parser.add_argument("--replay", type=Path, help="run one kept input of one target")
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    asked = parser.parse_args()
     guided = not asked.by_chance and importlib.util.find_spec("atheris") is not None
     if asked.worker:
-        work(asked.worker, asked.room, asked.crashes, asked.seconds, asked.seed, guided=guided)
+        work(asked.worker, asked.folder, asked.crashes, asked.seconds, asked.seed, guided=guided)
     names = asked.targets.split(",")
     unknown = [name for name in names if name not in SHARES]
     if unknown:
-        words.error(f"unknown targets {', '.join(unknown)}; known are {', '.join(SHARES)}")
+        parser.error(f"unknown targets {', '.join(unknown)}; known are {', '.join(SHARES)}")
     if asked.replay:
         replay(names[0], asked.replay)
         return 0

@@ -21,7 +21,7 @@ from safetensors.torch import load as load_tensors
 
 import hostile
 import properties
-from choices import Choices, spoil_file, spoil_json
+from choices import Choices, corrupt_file, corrupt_json
 from qpignn import QpiGNN, check_graph, example_tables, from_frames, read_graph
 from qpignn.data.mapped import open_graph, write_graph
 from qpignn.errors import QpignnError
@@ -47,12 +47,12 @@ class Target:
     seeds: list[bytes]
 
 
-def make(name: str, room: Path) -> Target:
-    """Make a target; ``room`` is a folder of its own to write files to."""
-    return MAKERS[name](room)
+def make(name: str, base: Path) -> Target:
+    """Make a target; ``base`` is a folder of its own to write files to."""
+    return MAKERS[name](base)
 
 
-def _told(run: Callable[[], Any]) -> str:
+def outcome_of(run: Callable[[], Any]) -> str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -72,7 +72,7 @@ def _tables() -> tuple[Any, Any]:
     return stations, roads
 
 
-def text(room: Path) -> Target:
+def text(base: Path) -> Target:
     stations, roads = _tables()
     ways = [
         {"suffix": suffix, "target": "pollution", **roles}
@@ -91,10 +91,10 @@ def text(room: Path) -> Target:
         way = dict(ways[data[0] % len(ways)]) if data else dict(ways[0])
         suffix = way.pop("suffix")
         nodes, _, edges = data[1:].partition(BETWEEN)
-        paths = [room / f"nodes{suffix}", room / f"edges{suffix}"]
+        paths = [base / f"nodes{suffix}", base / f"edges{suffix}"]
         for path, content in zip(paths, (nodes, edges), strict=True):
             path.write_bytes(content)
-        return _told(lambda: read_graph(paths[0], paths[1] if edges else None, **way))
+        return outcome_of(lambda: read_graph(paths[0], paths[1] if edges else None, **way))
 
     plain = [stations.to_csv(index=False).encode(), roads.to_csv(index=False).encode()]
     other = [stations.to_csv(index=False, sep=";", decimal=",").encode(), b"from;to\n"]
@@ -104,7 +104,7 @@ def text(room: Path) -> Target:
     return Target(run, seeds)
 
 
-def excel(room: Path) -> Target:
+def excel(base: Path) -> Target:
     """The first sheet of a workbook that is whole otherwise: as XML, or as cells by commas."""
     stations, _ = _tables()
     written = io.BytesIO()
@@ -115,10 +115,10 @@ def excel(room: Path) -> Target:
 
     def run(data: bytes) -> str:
         xml = data if data.startswith(b"<") else _sheet_of(data)
-        with zipfile.ZipFile(room / "nodes.xlsx", "w") as packed:
+        with zipfile.ZipFile(base / "nodes.xlsx", "w") as packed:
             for name, content in {**parts, sheet: xml}.items():
                 packed.writestr(name, content)
-        return _told(lambda: read_graph(room / "nodes.xlsx", None, target="pollution"))
+        return outcome_of(lambda: read_graph(base / "nodes.xlsx", None, target="pollution"))
 
     row = b'<row r="9000"><c r="XFD9000" t="n"><v>1e999</v></c></row></sheetData>'
     seeds = [parts[sheet], parts[sheet][:300], parts[sheet].replace(b"</sheetData>", row)]
@@ -144,12 +144,12 @@ def _sheet_of(data: bytes) -> bytes:
     return sheet.encode()
 
 
-def parquet(room: Path) -> Target:
+def parquet(base: Path) -> Target:
     stations, roads = _tables()
 
     def run(data: bytes) -> str:
-        (room / "nodes.parquet").write_bytes(data)
-        return _told(lambda: read_graph(room / "nodes.parquet", None, target="pollution"))
+        (base / "nodes.parquet").write_bytes(data)
+        return outcome_of(lambda: read_graph(base / "nodes.parquet", None, target="pollution"))
 
     seeds = []
     for frame in (stations, roads, stations.head(0), stations.set_index("id")):
@@ -160,10 +160,10 @@ def parquet(room: Path) -> Target:
     return Target(run, seeds)
 
 
-def graphml(room: Path) -> Target:
+def graphml(base: Path) -> Target:
     def run(data: bytes) -> str:
-        (room / "g.graphml").write_bytes(data)
-        return _told(lambda: read_graph(room / "g.graphml", None, target=None))
+        (base / "g.graphml").write_bytes(data)
+        return outcome_of(lambda: read_graph(base / "g.graphml", None, target=None))
 
     seeds = [b"<graphml/>", b"<!DOCTYPE a [<!ENTITY b 'c'>]><graphml>&b;</graphml>"]
     for kind in (nx.Graph, nx.DiGraph, nx.MultiGraph):
@@ -179,7 +179,7 @@ def graphml(room: Path) -> Target:
 
 
 class Folder:
-    """A folder whose files are spoilt and put back."""
+    """A folder whose files are corrupted and restored."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -187,8 +187,8 @@ class Folder:
         self.files = {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
         self.names = list(self.files)
 
-    def spoilt(self, choices: Choices, sign: Callable[[Path], None]) -> None:
-        """Write spoilt files in place of good ones, and make digests right, mostly."""
+    def corrupt(self, choices: Choices, sign: Callable[[Path], None]) -> None:
+        """Write corrupted files in place of good ones, mostly with valid digests."""
         for name, content in self.files.items():
             path = self.folder / name
             if path.read_bytes() != content:
@@ -197,7 +197,7 @@ class Folder:
         for _ in range(3):
             name = choices.pick(self.names)
             path = self.folder / name
-            path.write_bytes(spoil_file(name, path.read_bytes(), choices))
+            path.write_bytes(corrupt_file(name, path.read_bytes(), choices))
             if not choices.left:
                 break
         if signs:
@@ -221,12 +221,12 @@ def _use(folder: Path) -> None:
     assert (intervals.lower <= intervals.upper).all()
 
 
-def model(room: Path) -> Target:
-    return _fit_target(hostile.make_fit(room / "model", nodes=30))
+def model(base: Path) -> Target:
+    return _fit_target(hostile.make_fit(base / "model", nodes=30))
 
 
-def conformal(room: Path) -> Target:
-    folder = hostile.make_fit(room / "model", nodes=30)
+def conformal(base: Path) -> Target:
+    folder = hostile.make_fit(base / "model", nodes=30)
     fit = load_fit(folder)
     inner = QpiGNN(epochs=1, hidden=3, lambda_width=0.1)
     method = Conformal(inner, groups="degree").fit(fit.data)
@@ -238,14 +238,14 @@ def _fit_target(folder: Path) -> Target:
     kept = Folder(folder)
 
     def run(data: bytes) -> str:
-        kept.spoilt(Choices(data), hostile.sign)
-        return _told(lambda: _use(folder))
+        kept.corrupt(Choices(data), hostile.sign)
+        return outcome_of(lambda: _use(folder))
 
     return Target(run, _folder_seeds(kept.names))
 
 
-def mapped(room: Path) -> Target:
-    folder = room / "graph"
+def mapped(base: Path) -> Target:
+    folder = base / "graph"
     stations, roads = example_tables(30)
     write_graph(folder, from_frames(stations, roads, target="pollution"))
     kept = Folder(folder)
@@ -255,24 +255,24 @@ def mapped(room: Path) -> Target:
         check_graph(data, need_target=False)
 
     def run(data: bytes) -> str:
-        kept.spoilt(Choices(data), _sign_mapped)
-        return _told(use)
+        kept.corrupt(Choices(data), _sign_mapped)
+        return outcome_of(use)
 
     return Target(run, _folder_seeds(kept.names))
 
 
 def _sign_mapped(folder: Path) -> None:
     try:
-        told = json.loads((folder / "mapped.json").read_bytes())
-        for name, file in told["files"].items():
+        description = json.loads((folder / "mapped.json").read_bytes())
+        for name, file in description["files"].items():
             file["bytes"] = (folder / name).stat().st_size
-        (folder / "mapped.json").write_text(json.dumps(told))
+        (folder / "mapped.json").write_text(json.dumps(description))
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
         return
 
 
-def checkpoint(room: Path) -> Target:
-    folder = room / "checkpoint"
+def checkpoint(base: Path) -> Target:
+    folder = base / "checkpoint"
     stations, roads = example_tables(20)
     data = from_frames(stations, roads, target="pollution")
     method = QpiGNN(epochs=2, hidden=2, members=5)
@@ -287,35 +287,35 @@ def checkpoint(room: Path) -> Target:
 
     def run(data_: bytes) -> str:
         choices = Choices(data_)
-        kept.spoilt(choices, lambda folder: _sign_checkpoint(folder, choices))
-        return _told(use)
+        kept.corrupt(choices, lambda folder: _sign_checkpoint(folder, choices))
+        return outcome_of(use)
 
     return Target(run, _folder_seeds(kept.names))
 
 
 def _sign_checkpoint(folder: Path, choices: Choices) -> None:
-    """Spoil the words too, which stand inside a tensor, and make the digest right."""
+    """Corrupt the description too, which is stored in a tensor, and make the digest valid."""
     for path in folder.glob("training-*.safetensors"):
         try:
             tensors = load_tensors(path.read_bytes())
-            words = json.loads(bytes(tensors.pop("words").tolist()))
+            description = json.loads(bytes(tensors.pop("words").tolist()))
             tensors.pop("sha256", None)
         except Exception:
             continue
-        hostile.checkpoint(path, spoil_json(words, choices), **tensors)
+        hostile.checkpoint(path, corrupt_json(description, choices), **tensors)
 
 
 # ---- whatever a program may hand in
 
 
 def _by_hypothesis(test: Any) -> Callable[[Path], Target]:
-    def maker(room: Path) -> Target:
+    def maker(base: Path) -> Target:
         draw = np.random.default_rng(0)
 
         def run(data: bytes) -> str:
-            properties.told.clear()
+            properties.endings.clear()
             test.hypothesis.fuzz_one_input(data)
-            return properties.told[-1] if properties.told else "not an example"
+            return properties.endings[-1] if properties.endings else "not an example"
 
         return Target(run, [draw.bytes(2000) for _ in range(30)])
 

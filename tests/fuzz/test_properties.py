@@ -1,4 +1,4 @@
-"""What holds whatever goes in. ``--hypothesis-profile=fuzz`` tries forty times as many examples."""
+"""Properties that hold for any input; ``--hypothesis-profile=fuzz`` tries 40 times as many."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_another_unit_of_the_target_is_another_unit_of_the_interval(
     properties.other_unit(data, targets, scale, shift, name)
 
 
-def test_examples_are_of_both_kinds() -> None:
+def test_strategies_draw_accepted_and_refused_examples() -> None:
     """The strategies must reach what is accepted as well as what is refused."""
     ended: dict[str, set[str]] = {"graph": set(), "frames": set()}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from choices import Choices, spoil_bytes
+from choices import Choices, corrupt_bytes
 from run import FOLDERS, SHARES, Count, table
 from targets import MAKERS, make
 
@@ -21,12 +21,12 @@ LAWS = ("order", "unit", "sensible fit")
 """What is right always: there is nothing to refuse."""
 
 
-def test_the_driver_knows_every_target() -> None:
+def test_driver_shares_cover_every_target() -> None:
     assert SHARES.keys() == MAKERS.keys()
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_no_input_ends_in_anything_but_a_named_error(name: str, tmp_path: Path) -> None:
+def test_target_accepts_or_raises_named_errors_only(name: str, tmp_path: Path) -> None:
     target, draw = make(name, tmp_path), random.Random(0)
     ended: Counter[str] = Counter()
     for _ in range(EXAMPLES.get(name, 100)):
@@ -34,7 +34,7 @@ def test_no_input_ends_in_anything_but_a_named_error(name: str, tmp_path: Path) 
         if name in FOLDERS:
             content = draw.randbytes(draw.randrange(2, 40))
         else:
-            content = spoil_bytes(content, Choices(draw.randbytes(80)))
+            content = corrupt_bytes(content, Choices(draw.randbytes(80)))
         ended[target.run(content)] += 1
     # not all alike: the inputs reach different places
     assert len(ended) > 1 or name in LAWS, ended
@@ -43,12 +43,12 @@ def test_no_input_ends_in_anything_but_a_named_error(name: str, tmp_path: Path) 
 @pytest.mark.parametrize(
     "name", ["text", "excel", "parquet", "graphml", "model", "conformal", "mapped"]
 )
-def test_what_is_not_spoilt_is_fine(name: str, tmp_path: Path) -> None:
+def test_target_accepts_one_of_its_seeds(name: str, tmp_path: Path) -> None:
     target = make(name, tmp_path)
     assert "fine" in [target.run(content) for content in target.seeds]
 
 
-def test_the_driver_tells_how_it_ended_and_keeps_what_crashed(tmp_path: Path) -> None:
+def test_driver_without_crashes_prints_a_table_and_stores_none(tmp_path: Path) -> None:
     command = [sys.executable, str(HERE / "run.py"), "--seconds", "12", "--targets", "graph"]
     command += ["--by-chance", "--crashes", str(tmp_path / "crashes"), "--seed", "1"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -58,7 +58,7 @@ def test_the_driver_tells_how_it_ended_and_keeps_what_crashed(tmp_path: Path) ->
     assert not (tmp_path / "crashes").exists()
 
 
-def test_a_crash_is_counted_and_told() -> None:
+def test_table_counts_examples_errors_and_crashes() -> None:
     count = Count("text", "random", 10, Counter({"fine": 7, "ReadError": 2, "crash": 1}))
     (head, line, total) = table([count]).splitlines()
     assert head.split()[-1] == "crashes"
@@ -77,22 +77,22 @@ class Target:
             raise ZeroDivisionError("found")
         return "fine"
 class Targets:
-    def make(self, name, room):
+    def make(self, name, folder):
         return Target()
 run._targets = lambda: Targets()
 from pathlib import Path
-run.work("text", Path({room!r}), Path({crashes!r}), 2, 0, guided=False)
+run.work("text", Path({folder!r}), Path({crashes!r}), 2, 0, guided=False)
 """
 
 
-def test_what_crashes_is_kept_once_for_each_place(tmp_path: Path) -> None:
-    room, crashes = tmp_path / "room", tmp_path / "crashes"
-    code = FAILING.format(here=str(HERE), room=str(room), crashes=str(crashes))
+def test_worker_stores_one_input_per_place_of_a_crash(tmp_path: Path) -> None:
+    folder, crashes = tmp_path / "work", tmp_path / "crashes"
+    code = FAILING.format(here=str(HERE), folder=str(folder), crashes=str(crashes))
     subprocess.run([sys.executable, "-c", code], check=True)
-    told = json.loads((room / "count.json").read_text())
-    assert told["finished"]
-    assert told["outcomes"]["crash"] > 10
-    assert [*told["crashes"]] == ["ZeroDivisionError at <string>:9"]
+    counts = json.loads((folder / "count.json").read_text())
+    assert counts["finished"]
+    assert counts["outcomes"]["crash"] > 10
+    assert [*counts["crashes"]] == ["ZeroDivisionError at <string>:9"]
     (kept,) = crashes.glob("text-*.bin")
     assert kept.read_bytes() != b"ab"
     assert "ZeroDivisionError: found" in kept.with_suffix(".txt").read_text()

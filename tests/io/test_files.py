@@ -10,7 +10,7 @@ from qpignn.io.files import atomic_files, open_regular, remove_file, write_atomi
 from qpignn.io.locks import LOCK_NAME
 
 
-def test_a_failed_write_leaves_the_old_file_and_no_rubbish(
+def test_write_atomically_failing_keeps_the_old_file_and_leaves_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "a.json"
@@ -51,12 +51,12 @@ def test_files_that_belong_together_change_together_or_not_at_all(
         (tmp_path / name).write_bytes(b"old")
     plain, calls = os.replace, 0
 
-    def refused(*words: Path) -> None:
+    def refused(*paths: Path) -> None:
         nonlocal calls
         calls += 1
         if calls == last:
             raise OSError(13, "Permission denied")
-        plain(*words)
+        plain(*paths)
 
     with monkeypatch.context() as during:
         during.setattr(os, "replace", refused)
@@ -67,7 +67,7 @@ def test_files_that_belong_together_change_together_or_not_at_all(
     assert contents(tmp_path) == {"a": b"new", "b": b"new"}
 
 
-def test_an_error_within_the_block_changes_nothing(tmp_path: Path) -> None:
+def test_atomic_files_with_an_error_in_the_block_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"old")
 
     def write() -> None:
@@ -112,9 +112,9 @@ def test_together_in_two_threads_ends_with_the_files_of_one(tmp_path: Path) -> N
             thread.start()
         for thread in threads:
             thread.join()
-        found = contents(tmp_path)
-        assert sorted(found) == sorted(names)
-        assert set(found.values()) in ({b"%d" % (2 * turn)}, {b"%d" % (2 * turn + 1)})
+        result = contents(tmp_path)
+        assert sorted(result) == sorted(names)
+        assert set(result.values()) in ({b"%d" % (2 * turn)}, {b"%d" % (2 * turn + 1)})
 
 
 @pytest.mark.parametrize("kind", NOT_FILES)

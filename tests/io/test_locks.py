@@ -164,7 +164,7 @@ def test_read_whole_of_damaged_files_raises_what_reading_raised(tmp_path: Path) 
 
     with pytest.raises(ReadError, match="mixed"):
         read_consistent(tmp_path, ("a", "b"), read)
-    assert reads == 1  # nobody was writing, so once is enough
+    assert reads == 1  # no process was writing, so once is enough
 
 
 def test_read_whole_without_the_right_to_lock_reads_again(
@@ -173,10 +173,10 @@ def test_read_whole_without_the_right_to_lock_reads_again(
     write_pair(tmp_path, "old")
     plain = os.open
 
-    def denied(path: object, flags: int, *words: int) -> int:
+    def denied(path: object, flags: int, *arguments: int) -> int:
         if str(path).endswith(LOCK_NAME):
             raise PermissionError(errno.EACCES, "Permission denied")
-        return plain(path, flags, *words)  # type: ignore[arg-type]
+        return plain(path, flags, *arguments)  # type: ignore[arg-type]
 
     reads = 0
 

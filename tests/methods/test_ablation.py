@@ -17,20 +17,22 @@ def data() -> Data:
 
 
 def covered(data: Data, name: str, protocol: str = "corrected", **settings: object) -> float:
-    found = make_method(name, protocol, **{**PLAIN, **settings}).fit(data).predict_interval(data)
-    hit = found.covers(data.y.numpy())
+    intervals = (
+        make_method(name, protocol, **{**PLAIN, **settings}).fit(data).predict_interval(data)
+    )
+    hit = intervals.covers(data.y.numpy())
     return float(hit[data.train_mask.numpy()].mean())
 
 
 @pytest.mark.parametrize("margin", [0.05, 0.1])
-def test_a_fixed_margin_is_that_share_of_the_given_range(margin: float, data: Data) -> None:
+def test_ablation_fixed_margin_is_a_share_of_the_given_range(margin: float, data: Data) -> None:
     method = make_method("ablation", head="fixed", margin=margin, epochs=3).fit(data)
-    known = data.y[data.train_mask]
-    wanted = 2 * margin * float(known.max() - known.min())
+    given = data.y[data.train_mask]
+    wanted = 2 * margin * float(given.max() - given.min())
     np.testing.assert_allclose(method.predict_interval(data).width, wanted, rtol=1e-4)
 
 
-def test_each_loss_does_what_is_left_of_it(data: Data) -> None:
+def test_ablation_losses_cover_as_their_terms_imply(data: Data) -> None:
     assert covered(data, "ablation", loss="full") == pytest.approx(0.9, abs=0.06)
     assert covered(data, "ablation", head="single") == pytest.approx(0.9, abs=0.06)
     assert covered(data, "ablation", loss="coverage") > 0.97  # nothing holds the width back
@@ -45,7 +47,7 @@ def test_without_a_loss_for_the_width_the_middle_is_the_least_squares_one(data: 
     assert (error**2).mean() < 0.9 * float(data.y.var())
 
 
-def test_the_published_swap_compares_all_pairs(data: Data) -> None:
+def test_ablation_published_rqr_loss_compares_all_pairs(data: Data) -> None:
     """At the same λ the right loss covers its own targets, the published one other nodes'."""
     same = {"loss": "rqr", "lambda_width": 0.1}
     right = make_method("ablation", **same, **PLAIN).fit(data).predict_interval(data)

@@ -61,30 +61,30 @@ def test_tiny_batches_are_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_every_method_takes_batches(name: str) -> None:
+def test_every_method_supports_batch_size(name: str) -> None:
     data = split_nodes(load_dataset("basic", nodes=200))
     fitted = make_method(name, epochs=3, batch_size=32).fit(data)
-    found = fitted.predict_interval(data)
-    assert (found.lower <= found.upper).all()
+    intervals = fitted.predict_interval(data)
+    assert (intervals.lower <= intervals.upper).all()
     again = make_method(name, epochs=3, batch_size=32).fit(data).predict_interval(data)
-    np.testing.assert_array_equal(found.lower, again.lower)
+    np.testing.assert_array_equal(intervals.lower, again.lower)
 
 
 def test_batches_reach_the_intervals_of_all_at_once() -> None:
     view = make_view(split_nodes(load_dataset("er", nodes=600)))
-    found = []
+    results = []
     for size in (None, 128):
         method = QpiGNN(batch_size=size, members=5).fit(view.fit)
         intervals = method.predict_interval(view.predict, view.test_mask)
         y = view.y_test.numpy()
-        found.append((picp(y, intervals.lower, intervals.upper), intervals.width.mean()))
-    (all_hits, all_width), (some_hits, some_width) = found
+        results.append((picp(y, intervals.lower, intervals.upper), intervals.width.mean()))
+    (all_hits, all_width), (some_hits, some_width) = results
     assert some_hits == pytest.approx(all_hits, abs=0.05)
     assert some_width == pytest.approx(all_width, rel=0.15)
 
 
 @pytest.mark.parametrize("size", [None, 64])
-def test_a_graph_in_files_gives_the_numbers_of_one_in_memory(
+def test_fit_mapped_graph_equals_fit_in_memory(
     size: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     data = split_nodes(load_dataset("er", nodes=300))
@@ -99,7 +99,7 @@ def test_a_graph_in_files_gives_the_numbers_of_one_in_memory(
     )  # else nothing here is large enough for a file
     monkeypatch.setattr("qpignn.runtime.memory.CHUNK_ROWS", 50)
     monkeypatch.setattr("qpignn.nn.interval_net.CHUNK_ROWS", 50)
-    found = QpiGNN(**settings).fit(mapped).predict_interval(mapped)
+    intervals = QpiGNN(**settings).fit(mapped).predict_interval(mapped)
     assert made
-    np.testing.assert_allclose(found.lower, wanted.lower, rtol=2e-3)
-    np.testing.assert_allclose(found.upper, wanted.upper, rtol=2e-3)
+    np.testing.assert_allclose(intervals.lower, wanted.lower, rtol=2e-3)
+    np.testing.assert_allclose(intervals.upper, wanted.upper, rtol=2e-3)

@@ -17,7 +17,7 @@ def made(seed: int = 0) -> Fit:
     return Fit(model, data, stations, Origin(None, ColumnRoles(target="pollution", id="id")))
 
 
-def test_a_fit_comes_back_whole(tmp_path: Path) -> None:
+def test_save_fit_then_load_fit_gives_the_same_fit(tmp_path: Path) -> None:
     fit = made()
     save_fit(tmp_path, fit)
     again = load_fit(tmp_path)
@@ -43,14 +43,14 @@ def test_new_tables_are_coded_as_those_of_the_fit(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["graph/table.parquet", "graph/nodes.parquet", "fit.json"])
-def test_a_missing_file_is_noticed(name: str, tmp_path: Path) -> None:
+def test_load_fit_with_a_missing_file_is_refused(name: str, tmp_path: Path) -> None:
     save_fit(tmp_path, made())
     (tmp_path / name).unlink()
     with pytest.raises(ModelFileError, match="missing, damaged or mixed files; fit again"):
         load_fit(tmp_path)
 
 
-def test_a_second_fit_without_a_table_leaves_no_old_one(tmp_path: Path) -> None:
+def test_save_fit_without_a_table_removes_an_older_table(tmp_path: Path) -> None:
     fit = made()
     save_fit(tmp_path, fit)
     save_fit(tmp_path, Fit(fit.model, fit.data, None, Origin("basic", None)))

@@ -9,7 +9,7 @@ def test_methods_by_name_in_both_forms() -> None:
     assert make_method("qpignn", "published").get_params()["half_width"] == "sigmoid"
 
 
-def test_unknown_methods_and_settings() -> None:
+def test_make_method_unknown_names_or_settings_raise() -> None:
     with pytest.raises(UnknownNameError, match="unknown method 'qpi_gnn': did you mean qpignn"):
         make_method("qpi_gnn")
     with pytest.raises(

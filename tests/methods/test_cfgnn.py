@@ -20,16 +20,16 @@ def correction() -> _Correction:
     return _Correction(graph, bounds, y, [0.5, 0.9])
 
 
-def test_the_size_by_hand() -> None:
+def test_correction_size_hand_computed() -> None:
     """Six nodes widen: |y| − 1 = 5, 3.9, 2.8, 1.7, 0.6, −0.5.
 
     Ranks from below are ⌈7·0.5⌉ = 4, and ⌈7·0.9⌉ = 7, of which there are but six.
     """
-    found, _ = correction().size(torch.zeros(4, 1, 12, dtype=torch.float64), NODES[:6], NODES[6:])
-    assert found.item() == pytest.approx(2 + 2 * 2.8 + 2 + 2 * 5.0)
+    size, _ = correction().size(torch.zeros(4, 1, 12, dtype=torch.float64), NODES[:6], NODES[6:])
+    assert size.item() == pytest.approx(2 + 2 * 2.8 + 2 + 2 * 5.0)
 
 
-def test_its_gradient_agrees_with_differences() -> None:
+def test_correction_size_passes_gradcheck() -> None:
     draw = torch.Generator().manual_seed(0)
     moves = 0.1 * torch.rand(4, 1, 12, generator=draw, dtype=torch.float64)
     given = correction()

@@ -27,12 +27,12 @@ def old(tmp_path: Path) -> Path:
 @pytest.mark.parametrize("name", MODELS)
 def test_load_method_of_a_folder_written_by_0_1_gives_its_intervals(name: str, old: Path) -> None:
     model = load_method(old / name)
-    found = model.predict_interval(load_graph(old / "graph")).to_frame()
+    intervals = model.predict_interval(load_graph(old / "graph")).to_frame()
     expected = pd.read_csv(old / name / "expected.csv")
-    assert found["id"].tolist() == expected["id"].tolist()
+    assert intervals["id"].tolist() == expected["id"].tolist()
     columns = ["prediction", "lower", "upper"]
     np.testing.assert_allclose(
-        found[columns].to_numpy(), expected[columns].to_numpy(), rtol=1e-5, atol=1e-7
+        intervals[columns].to_numpy(), expected[columns].to_numpy(), rtol=1e-5, atol=1e-7
     )
 
 

@@ -56,13 +56,13 @@ def nodes(y: Any, x: Any = None) -> Data:
     return Data(x=features, y=targets, edge_index=NO_EDGES)
 
 
-def test_widenings_by_hand() -> None:
+def test_prefit_absolute_residuals_hand_computed() -> None:
     """|y| = 1 … 19: rank ⌈20·0.9⌉ = 18, so ±18; at 50 % ±10."""
     y = np.arange(1.0, 20.0) * np.where(np.arange(19) % 2, 1, -1)
     model = Conformal.prefit(Zero(), nodes(y), np.ones(19, bool), confidence_level=[0.5, 0.9])
-    found = model.predict_interval(nodes(y))
-    assert set(found.lower) == {-18.0}
-    assert set(found.upper) == {18.0}
+    intervals = model.predict_interval(nodes(y))
+    assert set(intervals.lower) == {-18.0}
+    assert set(intervals.upper) == {18.0}
     assert set(model.predict_interval(nodes(y), confidence_level=0.5).upper) == {10.0}
 
 
@@ -74,8 +74,8 @@ def test_coverage_on_exchangeable_nodes_by_monte_carlo() -> None:
     for _ in range(draws):
         data = nodes(rng.standard_cauchy(20))
         model = Conformal.prefit(Zero(), data, np.arange(20) < 19)
-        found = model.predict_interval(data, np.arange(20) == 19)
-        hits += bool(found.covers(data.y[19:].numpy())[0])
+        intervals = model.predict_interval(data, np.arange(20) == 19)
+        hits += bool(intervals.covers(data.y[19:].numpy())[0])
     assert hits / draws == pytest.approx(0.9, abs=4 * (0.09 / draws) ** 0.5)
 
 
@@ -89,46 +89,48 @@ class Regressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.9])
-def test_the_same_interval_as_mapie(level: float) -> None:
+def test_prefit_equals_mapie(level: float) -> None:
     rng = np.random.default_rng(1)
     x, y = rng.normal(size=(60, 1)).astype(np.float32), rng.normal(size=60)
     theirs = SplitConformalRegressor(Regressor().fit(x, y), confidence_level=level, prefit=True)
     theirs.conformalize(x, y)
     _, wanted = theirs.predict_interval(x)
     model = Conformal.prefit(Known(1), nodes(y, x), np.ones(60, bool), confidence_level=level)
-    found = model.predict_interval(nodes(y, x))
-    np.testing.assert_allclose(found.lower, wanted[:, 0, 0], rtol=1e-5)
-    np.testing.assert_allclose(found.upper, wanted[:, 1, 0], rtol=1e-5)
+    intervals = model.predict_interval(nodes(y, x))
+    np.testing.assert_allclose(intervals.lower, wanted[:, 0, 0], rtol=1e-5)
+    np.testing.assert_allclose(intervals.upper, wanted[:, 1, 0], rtol=1e-5)
 
 
 @pytest.mark.parametrize(
     ("score", "lower", "upper"),
     [("cqr", -1 - 2, 3 + 2), ("normalised", 1 - 2 * 2, 1 + 2 * 2), ("absolute", 1 - 4, 1 + 4)],
 )
-def test_scores_by_hand(score: str, lower: float, upper: float) -> None:
+def test_prefit_scores_hand_computed(score: str, lower: float, upper: float) -> None:
     """Said [−1, 3] around 1; a target of 5 is 2 outside, 4 off, 2 half-widths off."""
     x = np.tile([-1.0, 1.0, 3.0], (9, 1))
     y = np.array([1.0] * 8 + [5.0])
     model = Conformal.prefit(Known(3), nodes(y, x), np.ones(9, bool), score=score)
-    found = model.predict_interval(nodes(y, x))
-    assert (found.lower[0], found.upper[0]) == (lower, upper)
-    assert found.prediction[0] == 1
+    intervals = model.predict_interval(nodes(y, x))
+    assert (intervals.lower[0], intervals.upper[0]) == (lower, upper)
+    assert intervals.prediction[0] == 1
 
 
 def test_bounds_that_are_too_wide_shrink_but_never_cross() -> None:
     x = np.tile([-10.0, 10.0], (19, 1))
     y = np.linspace(-1, 1, 19)
-    found = Conformal.prefit(Known(2), nodes(y, x), np.ones(19, bool)).predict_interval(nodes(y, x))
-    assert found.width[0] < 2.1
-    assert (found.lower <= found.upper).all()
+    intervals = Conformal.prefit(Known(2), nodes(y, x), np.ones(19, bool)).predict_interval(
+        nodes(y, x)
+    )
+    assert intervals.width[0] < 2.1
+    assert (intervals.lower <= intervals.upper).all()
     uneven = np.tile([-10.0, 1.0], (19, 1))
     uneven[0] = [4.9, 5.1]  # narrow already: shrinking it by as much would cross
     near = nodes(y * 1e-6, uneven)
-    found = Conformal.prefit(Known(2), near, np.ones(19, bool)).predict_interval(near)
-    assert (found.lower <= found.upper).all()
+    intervals = Conformal.prefit(Known(2), near, np.ones(19, bool)).predict_interval(near)
+    assert (intervals.lower <= intervals.upper).all()
 
 
-def test_too_few_nodes_give_infinite_bounds_and_say_why() -> None:
+def test_prefit_too_few_nodes_gives_infinite_bounds_and_warns() -> None:
     data = nodes(np.arange(8.0))
     with pytest.warns(UserWarning, match=r"too few calibration nodes for a level of 0.9 \(8\)"):
         model = Conformal.prefit(Zero(), data, np.ones(8, bool))
@@ -147,7 +149,7 @@ def test_every_group_is_covered_by_itself() -> None:
     assert plain.covers(y)[judge & loud].mean() < 0.75
     for group in (loud, ~loud):
         assert each.covers(y)[judge & group].mean() == pytest.approx(0.9, abs=0.05)
-    data.region = ["elsewhere"] * 4000  # a group nobody was calibrated for
+    data.region = ["elsewhere"] * 4000  # a group without calibration nodes
     model = Conformal.prefit(Zero(), data, score, groups="region")
     data.region = ["new"] * 4000
     assert np.isinf(model.predict_interval(data).upper).all()
@@ -188,24 +190,24 @@ def test_node_groups_reads_categories_from_csr_features() -> None:
     assert labels.tolist() == ["road", "rail", "road"]
 
 
-def test_difficulty_of_a_neighbourhood_by_hand() -> None:
+def test_local_difficulty_hand_computed() -> None:
     """Known residuals 1 and 3 (mean 2) beside node 0: (1 + 3 + 2·2) / 4 / 2 = 1; alone: 1."""
     edges = torch.tensor([[1, 2, 1], [0, 0, 3]])
-    found = local_difficulty(edges, np.array([np.nan, 1.0, 3.0, np.nan, np.nan]))
-    assert found.tolist() == pytest.approx([1.0, 1.0, 1.0, (1 + 4) / 3 / 2, 1.0])
+    difficulty = local_difficulty(edges, np.array([np.nan, 1.0, 3.0, np.nan, np.nan]))
+    assert difficulty.tolist() == pytest.approx([1.0, 1.0, 1.0, (1 + 4) / 3 / 2, 1.0])
     assert local_difficulty(edges, np.full(5, np.nan)).tolist() == [1.0] * 5
 
 
 @pytest.mark.parametrize("settings", [{"neighbourhood": True}, {"groups": "degree"}, {}])
-def test_a_wrapped_method_keeps_its_promise_and_its_settings(
+def test_conformal_of_a_method_covers_and_keeps_its_settings(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:
     covered = []
     for seed in range(6):
         view = make_view(split_nodes(load_dataset("er"), seed=seed))
         model = make_method("conformal:quantile", epochs=40, seed=seed, **settings).fit(view.fit)
-        found = model.predict_interval(view.predict, view.test_mask)
-        covered.append(found.covers(view.y_test).mean())
+        intervals = model.predict_interval(view.predict, view.test_mask)
+        covered.append(intervals.covers(view.y_test).mean())
     # 160 calibration and 200 test nodes a draw
     assert np.mean(covered) == pytest.approx(0.9, abs=3 * (0.09 / 160 + 0.09 / 200) ** 0.5 / 6**0.5)
     model.save(tmp_path)
@@ -213,7 +215,7 @@ def test_a_wrapped_method_keeps_its_promise_and_its_settings(
     assert isinstance(again, Conformal)
     assert again.neighbourhood == settings.get("neighbourhood", False)
     same = again.predict_interval(view.predict, view.test_mask)
-    assert (same.lower == found.lower).all()
+    assert (same.lower == intervals.lower).all()
 
 
 class Gnn(nn.Module):
@@ -227,7 +229,7 @@ class Gnn(nn.Module):
         return self.second(self.first(x, edge_index).relu(), edge_index)
 
 
-def test_a_users_own_net_is_calibrated_and_never_saved(tmp_path: Path) -> None:
+def test_prefit_of_a_module_covers_and_saves_numbers_without_the_net(tmp_path: Path) -> None:
     data = split_nodes(load_dataset("basic"), validation=0.3)
     net = Gnn()
     adam = torch.optim.Adam(net.parameters(), lr=0.01)
@@ -238,18 +240,18 @@ def test_a_users_own_net_is_calibrated_and_never_saved(tmp_path: Path) -> None:
         adam.step()
     net.train()
     model = Conformal.prefit(net, data, data.val_mask, neighbourhood=False)
-    found = model.predict_interval(data, data.test_mask)
-    assert found.covers(data.y[data.test_mask]).mean() == pytest.approx(0.9, abs=0.08)
+    intervals = model.predict_interval(data, data.test_mask)
+    assert intervals.covers(data.y[data.test_mask]).mean() == pytest.approx(0.9, abs=0.08)
     assert model.parameters_ == sum(w.numel() for w in net.parameters())
     model.save(tmp_path)
     assert (tmp_path / "model.safetensors").stat().st_size < 20_000  # the numbers, not the net
     again = Conformal.load(tmp_path, model=net)
-    assert (again.predict_interval(data, data.test_mask).lower == found.lower).all()
+    assert (again.predict_interval(data, data.test_mask).lower == intervals.lower).all()
     with pytest.raises(ModelFileError, match=r"Conformal.load\(folder, model=net\)"):
         load_method(tmp_path)
 
 
-def test_misuse() -> None:
+def test_conformal_invalid_arguments_raise() -> None:
     data = nodes(np.arange(30.0))
     with pytest.raises(SplitError, match="calibration_mask: expected labelled nodes"):
         Conformal.prefit(Zero(), data, np.zeros(30, bool))
@@ -267,7 +269,7 @@ def test_misuse() -> None:
         make_method("conformal:sqr").predict_interval(data)
 
 
-def test_a_correction_keeps_levels_nested_whatever_it_learnt() -> None:
+def test_corrected_gnn_with_random_correction_keeps_levels_nested() -> None:
     data = load_dataset("basic", nodes=120)
     model = make_method("corrected", confidence_level=[0.5, 0.9], epochs=5, correction_epochs=2)
     model.fit(data)
@@ -294,18 +296,18 @@ def test_groups_by_a_column_of_categories() -> None:
         Conformal(make_method("sqr", epochs=2), groups="knid").fit(data)
 
 
-def test_a_net_trained_elsewhere_has_no_neighbourhood() -> None:
+def test_prefit_neighbourhood_is_refused() -> None:
     data = from_frames(*example_tables(60), target="pollution")
     with pytest.raises(SettingError, match="trained elsewhere"):
         Conformal.prefit(lambda x, edges: x[:, 0], data, ~data.y.isnan(), neighbourhood=True)
 
 
 @pytest.mark.parametrize("score", ["cqr", "normalised", "absolute"])
-def test_conformal_around_a_bound_says_which_sides_it_has(score: str) -> None:
+def test_conformal_of_a_one_sided_method_keeps_its_side(score: str) -> None:
     """With a limit below, both bounds are finite: the side cannot be read off them."""
     data = load_dataset("basic", nodes=200)
     low = float(data.y.min()) - 1
     bound = QpiGNN(0.9, side="upper", y_min=low, epochs=5)
-    found = Conformal(bound, score=score).fit(data).predict_interval(data)
-    assert (found.lower == low).all()
-    assert found.side == "upper"
+    intervals = Conformal(bound, score=score).fit(data).predict_interval(data)
+    assert (intervals.lower == low).all()
+    assert intervals.side == "upper"

@@ -24,7 +24,7 @@ RARE = 1e-3
 DRAWS = 1200
 
 
-def said(x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
+def first_columns(x: torch.Tensor, edge_index: torch.Tensor) -> torch.Tensor:
     """A net that is wrong about value and width: its first three columns."""
     return x[:, :3]
 
@@ -43,7 +43,7 @@ def drawn(rng: np.random.Generator, nodes: int) -> Data:
 def calibrated(data: Data, scoring: Any, **settings: Any) -> Intervals:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # groups too small for the level are meant to be
-        return Conformal.prefit(said, data, scoring, **settings).predict_interval(data)
+        return Conformal.prefit(first_columns, data, scoring, **settings).predict_interval(data)
 
 
 def check_coverage(hits: int, draws: int, nodes: int, level: float) -> None:
@@ -57,7 +57,7 @@ def check_coverage(hits: int, draws: int, nodes: int, level: float) -> None:
 
 @pytest.mark.parametrize("score", ["cqr", "normalised", "absolute"])
 @pytest.mark.parametrize(("level", "sizes"), [(0.9, (24, 9)), (0.5, (1, 4))])
-def test_every_score_covers_what_it_promises_in_every_group(
+def test_every_score_covers_at_the_level_in_every_group(
     score: str, level: float, sizes: tuple[int, ...]
 ) -> None:
     """At 90 % groups of 24 and 9 nodes: 23/25 and 9/10; at 50 % groups of 1 and 4: 1/2 and 3/5.
@@ -75,8 +75,8 @@ def test_every_score_covers_what_it_promises_in_every_group(
     data.part = group
     scoring = np.ones(len(group), dtype=bool)
     scoring[new] = False
-    found = calibrated(data, scoring, score=score, groups="part", confidence_level=level)
-    hits = found.covers(data.y)[new]
+    intervals = calibrated(data, scoring, score=score, groups="part", confidence_level=level)
+    hits = intervals.covers(data.y)[new]
     for kind, size in enumerate(sizes):
         check_coverage(int(hits[kinds == kind].sum()), DRAWS, size, level)
 
@@ -97,11 +97,13 @@ def test_one_labelled_node_in_each_community() -> None:
     assert len(set(communities(data))) == 6
     first = np.arange(30) % 5 == 0
     settings = {"groups": "community", "score": "absolute"}
-    found = calibrated(data, first, **settings, confidence_level=0.5)
+    intervals = calibrated(data, first, **settings, confidence_level=0.5)
     own = (data.y - data.x[:, 1]).abs()[::5].repeat_interleave(5)
-    np.testing.assert_allclose(found.upper - found.prediction, own, rtol=1e-12)
+    np.testing.assert_allclose(intervals.upper - intervals.prediction, own, rtol=1e-12)
     with pytest.warns(UserWarning, match="too few calibration nodes for a level of 0.9 in the gro"):
-        model = Conformal.prefit(said, data, first, **settings, confidence_level=[0.5, 0.9])
+        model = Conformal.prefit(
+            first_columns, data, first, **settings, confidence_level=[0.5, 0.9]
+        )
     wide = model.predict_interval(data)
     assert np.isinf(wide.lower).all()
     assert np.isinf(wide.upper).all()
@@ -109,14 +111,14 @@ def test_one_labelled_node_in_each_community() -> None:
 
 
 @pytest.mark.parametrize("size", [1.0, 1e-30, 1e30])
-def test_a_net_without_widths_has_finite_normalised_scores(size: float) -> None:
+def test_normalised_scores_of_a_net_without_widths_are_finite(size: float) -> None:
     """All half-widths are alike (none), so a normalised score is an absolute one: rank 18 of 19."""
     data = drawn(np.random.default_rng(3), 19)
     data.x = torch.zeros(19, 3, dtype=torch.float64)
     data.y = size * torch.arange(1.0, 20.0, dtype=torch.float64)
-    found = calibrated(data, np.ones(19, bool), score="normalised")
-    np.testing.assert_allclose(found.upper, 18 * size, rtol=1e-12)
-    np.testing.assert_allclose(found.lower, -18 * size, rtol=1e-12)
+    intervals = calibrated(data, np.ones(19, bool), score="normalised")
+    np.testing.assert_allclose(intervals.upper, 18 * size, rtol=1e-12)
+    np.testing.assert_allclose(intervals.lower, -18 * size, rtol=1e-12)
 
 
 @pytest.mark.parametrize(("level", "wanted"), [(0.5, 6), (0.8, 10), (0.9, 11)])

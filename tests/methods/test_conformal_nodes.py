@@ -58,9 +58,9 @@ def test_neighbourhood_permuted_nodes_keep_their_intervals(ids: list[Any], tmp_p
     wanted = model.predict_interval(data).select(order.numpy())
     model.save(tmp_path / "model")
     for fitted in (model, Conformal.load(tmp_path / "model")):
-        found = fitted.predict_interval(moved)
-        np.testing.assert_allclose(found.lower, wanted.lower, atol=1e-5)
-        np.testing.assert_allclose(found.upper, wanted.upper, atol=1e-5)
+        intervals = fitted.predict_interval(moved)
+        np.testing.assert_allclose(intervals.lower, wanted.lower, atol=1e-5)
+        np.testing.assert_allclose(intervals.upper, wanted.upper, atol=1e-5)
 
 
 def test_neighbourhood_new_nodes_have_no_residual_of_their_own() -> None:
@@ -73,10 +73,10 @@ def test_neighbourhood_new_nodes_have_no_residual_of_their_own() -> None:
         edge_index=data.edge_index + 5,
         node_id=[*(f"new{i}" for i in range(5)), *data.node_id],
     )
-    found, wanted = model.predict_interval(grown), model.predict_interval(data)
-    np.testing.assert_allclose(found.width[5:], wanted.width, rtol=1e-5)
+    intervals, wanted = model.predict_interval(grown), model.predict_interval(data)
+    np.testing.assert_allclose(intervals.width[5:], wanted.width, rtol=1e-5)
     widening = model.widenings_[0.9]["all"]
-    np.testing.assert_allclose(found.width[:5], 2 * widening, rtol=1e-6)
+    np.testing.assert_allclose(intervals.width[:5], 2 * widening, rtol=1e-6)
 
 
 def test_neighbourhood_without_ids_refuses_another_order_and_another_graph() -> None:
@@ -155,11 +155,11 @@ def test_conformal_of_one_sided_method_covers_at_the_level(side: str, score: str
         model.method_ = OneSided(side)._fit_checked(inputs)
         scored = model._calibrate(inputs, scoring, torch.zeros_like(scoring))
         model.history_, model.fitted_ = model.method_.history_, Fitted.of(model, data, scored)
-        found = model.predict_interval(data)
-        assert found.side == side
-        assert np.isinf(found.upper if side == "lower" else found.lower).all()
-        assert np.isfinite(found.lower if side == "lower" else found.upper).all()
-        hits += bool(found.lower[19] <= y[19] <= found.upper[19])
+        intervals = model.predict_interval(data)
+        assert intervals.side == side
+        assert np.isinf(intervals.upper if side == "lower" else intervals.lower).all()
+        assert np.isfinite(intervals.lower if side == "lower" else intervals.upper).all()
+        hits += bool(intervals.lower[19] <= y[19] <= intervals.upper[19])
     low, high = binom.ppf([5e-4, 1 - 5e-4], draws, 18 / 20)
     assert low <= hits <= high
 
@@ -190,10 +190,10 @@ def test_conformal_around_infinite_intervals_is_never_nan(side: str, score: str)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QpignnWarning)
         model = Conformal(QpiGNN(side=side, epochs=3), score=score, calibration=0.9)
-        found = model.fit(data, torch.arange(120) < 40).predict_interval(data)
+        intervals = model.fit(data, torch.arange(120) < 40).predict_interval(data)
     ends = {"both": ("lower", "upper"), "lower": ("lower",), "upper": ("upper",)}[side]
     for end in ends:  # predictions are finite, so only absolute scores can make a finite bound
-        assert (np.isfinite(getattr(found, end)) == (score == "absolute")).all()
+        assert (np.isfinite(getattr(intervals, end)) == (score == "absolute")).all()
 
 
 @pytest.mark.parametrize("score", SCORES)
@@ -201,8 +201,8 @@ def test_conformal_of_qpignn_with_limits_stays_within_them(score: str) -> None:
     data = graph()
     data.y = data.y.abs() + 0.01
     model = Conformal(QpiGNN(y_min=0.0, y_max=6.0, epochs=20), score=score).fit(data)
-    found = model.predict_interval(data)
-    for column in (found.lower, found.prediction, found.upper):
+    intervals = model.predict_interval(data)
+    for column in (intervals.lower, intervals.prediction, intervals.upper):
         assert column.min() >= 0.0
         assert column.max() <= 6.0
-    assert (found.lower == 0.0).any()  # some would have gone below
+    assert (intervals.lower == 0.0).any()  # some would have gone below

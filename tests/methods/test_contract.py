@@ -1,4 +1,4 @@
-"""What every method of the catalog must keep, whatever it does inside."""
+"""The contract that every method of the catalog must keep."""
 
 from __future__ import annotations
 
@@ -67,14 +67,14 @@ def test_bounds_are_ordered_and_finite_for_every_node(name: str, graph: Data) ->
     assert np.isfinite(intervals.width).all()
 
 
-def test_hidden_targets_never_matter(name: str, graph: Data) -> None:
-    spoilt = Data(**graph.to_dict())
+def test_fit_does_not_use_hidden_targets(name: str, graph: Data) -> None:
+    changed = Data(**graph.to_dict())
     outside = ~graph.train_mask
-    spoilt.y = torch.where(outside, torch.full_like(graph.y, 1e6), graph.y)
-    assert same(make(name).fit(graph), make(name).fit(spoilt), graph)
+    changed.y = torch.where(outside, torch.full_like(graph.y, 1e6), graph.y)
+    assert same(make(name).fit(graph), make(name).fit(changed), graph)
     given = graph.train_mask & (torch.arange(120) % 2 == 0)
-    spoilt.y = torch.where(given, graph.y, -1e6 * torch.ones_like(graph.y))
-    assert same(make(name).fit(graph, given), make(name).fit(spoilt, given), graph)
+    changed.y = torch.where(given, graph.y, -1e6 * torch.ones_like(graph.y))
+    assert same(make(name).fit(graph, given), make(name).fit(changed, given), graph)
 
 
 def test_same_seed_same_bits_other_seed_other_bits(name: str, graph: Data) -> None:
@@ -84,7 +84,7 @@ def test_same_seed_same_bits_other_seed_other_bits(name: str, graph: Data) -> No
     assert not same(fitted, make(name, seed=4).fit(graph), graph)
 
 
-def test_fitting_leaves_graph_and_global_randomness_alone(name: str, graph: Data) -> None:
+def test_fit_changes_neither_graph_nor_global_generator(name: str, graph: Data) -> None:
     before = {
         key: value.clone() for key, value in graph.to_dict().items() if torch.is_tensor(value)
     }
@@ -116,20 +116,20 @@ def test_save_and_load_give_the_same_intervals(name: str, graph: Data, tmp_path:
         assert loaded.history_.stopped == fitted.history_.stopped
 
 
-def test_masks_choose_nodes(name: str, graph: Data) -> None:
+def test_predict_mask_selects_nodes(name: str, graph: Data) -> None:
     fitted = make(name).fit(graph)
-    everyone = fitted.predict_interval(graph)
+    all_nodes = fitted.predict_interval(graph)
     one = np.arange(120) == 17
-    assert fitted.predict_interval(graph, one).lower.tolist() == [everyone.lower[17]]
+    assert fitted.predict_interval(graph, one).lower.tolist() == [all_nodes.lower[17]]
     assert fitted.predict_interval(graph, torch.from_numpy(one)).node_id.tolist() == [17]
-    assert fitted.predict(graph, one).tolist() == [everyone.prediction[17]]
+    assert fitted.predict(graph, one).tolist() == [all_nodes.prediction[17]]
 
 
 def widened(graph: Data) -> Data:
     """The graph with 80 rare words beside its features, one of which is far from zero."""
-    words = torch.rand(120, 80, generator=torch.Generator().manual_seed(2)) < 0.05
+    indicators = torch.rand(120, 80, generator=torch.Generator().manual_seed(2)) < 0.05
     out = Data(**graph.to_dict())
-    out.x = torch.cat([graph.x + torch.tensor([0.0, 0.0, 0.0, 5000.0]), words.float()], dim=1)
+    out.x = torch.cat([graph.x + torch.tensor([0.0, 0.0, 0.0, 5000.0]), indicators.float()], dim=1)
     out.feature_names = [f"column {i}" for i in range(84)]
     return out
 
@@ -148,18 +148,18 @@ def test_dense_and_csr_features_give_the_same_bits(name: str, graph: Data, wide:
 
 
 @pytest.mark.parametrize("labels", [2, 5, 110])
-def test_no_edges_and_few_labels(name: str, graph: Data, labels: int) -> None:
+def test_fit_without_edges_and_with_few_labels(name: str, graph: Data, labels: int) -> None:
     y = graph.y.clone()
     y[labels + 10 :] = float("nan")
-    lonely = Data(x=graph.x, y=y, edge_index=torch.empty((2, 0), dtype=torch.long))
-    assert len(make(name).fit(lonely).predict_interval(lonely)) == 120
+    isolated = Data(x=graph.x, y=y, edge_index=torch.empty((2, 0), dtype=torch.long))
+    assert len(make(name).fit(isolated).predict_interval(isolated)) == 120
 
 
-def test_a_graph_with_a_test_mask_only_is_not_fitted_on_it(name: str, graph: Data) -> None:
+def test_fit_with_a_test_mask_only_does_not_use_test_nodes(name: str, graph: Data) -> None:
     bare = Data(x=graph.x, y=graph.y, edge_index=graph.edge_index, test_mask=graph.test_mask)
-    spoilt = Data(**bare.to_dict())
-    spoilt.y = torch.where(graph.test_mask, 1e6, graph.y)
-    assert same(make(name).fit(bare), make(name).fit(spoilt), bare)
+    changed = Data(**bare.to_dict())
+    changed.y = torch.where(graph.test_mask, 1e6, graph.y)
+    assert same(make(name).fit(bare), make(name).fit(changed), bare)
     with pytest.raises(SplitError, match="apart from the graph's test_mask, got"):
         make(name).fit(bare, graph.test_mask)
 
@@ -174,7 +174,7 @@ def test_settings_changed_after_a_fit_do_not_relabel_it(
     assert load_method(tmp_path).confidence_level == 0.9
 
 
-def test_a_failed_fit_is_no_fit(name: str, graph: Data) -> None:
+def test_predict_after_a_failed_fit_raises_not_fitted(name: str, graph: Data) -> None:
     method = make(name, lr=1e30)
     with pytest.raises(TrainingError):
         method.fit(graph)
@@ -189,26 +189,26 @@ def test_a_failed_fit_is_no_fit(name: str, graph: Data) -> None:
         method.predict_interval(graph)
 
 
-def test_weight_on_no_given_node(name: str, graph: Data) -> None:
+def test_fit_without_weight_on_given_nodes_is_refused(name: str, graph: Data) -> None:
     weighted = Data(**graph.to_dict())
     weighted.node_weight = (~graph.train_mask).float()
     with pytest.raises(GraphError, match="expected weight on the given nodes, got zeros only"):
         make(name).fit(weighted)
 
 
-def test_numpy_numbers_as_settings(name: str, graph: Data, tmp_path: Path) -> None:
+def test_settings_accept_numpy_numbers(name: str, graph: Data, tmp_path: Path) -> None:
     numbers = {"epochs": np.int64(3), "seed": np.int64(1), "confidence_level": np.float32(0.5)}
     make(name, **numbers).fit(graph).save(tmp_path)
     assert load_method(tmp_path).seed == 1
 
 
-def test_a_graph_without_targets_can_be_predicted(name: str, graph: Data) -> None:
+def test_predict_graph_without_targets(name: str, graph: Data) -> None:
     fresh = Data(x=graph.x[:10], edge_index=torch.empty((2, 0), dtype=torch.long))
     assert len(make(name).fit(graph).predict_interval(fresh)) == 10
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
-def test_every_level(name: str, graph: Data, level: float) -> None:
+def test_predict_has_the_fitted_level(name: str, graph: Data, level: float) -> None:
     fitted = make(name, confidence_level=level).fit(graph)
     assert fitted.predict_interval(graph).confidence_level == level
 
@@ -244,9 +244,7 @@ def test_levels_outside_zero_and_one_are_refused(name: str, graph: Data, level: 
         make(name, confidence_level=level).fit(graph)
 
 
-def test_other_columns_than_in_the_fit_are_explained(
-    name: str, graph: Data, tmp_path: Path
-) -> None:
+def test_predict_with_other_columns_names_them(name: str, graph: Data, tmp_path: Path) -> None:
     fitted = make(name).fit(graph)
     fitted.save(tmp_path)
     fitted = load_method(tmp_path)
@@ -262,7 +260,7 @@ def test_other_columns_than_in_the_fit_are_explained(
         fitted.predict_interval(narrow)
 
 
-def test_order_of_calls(name: str, graph: Data, tmp_path: Path) -> None:
+def test_predict_and_save_before_fit_raise(name: str, graph: Data, tmp_path: Path) -> None:
     with pytest.raises(NotFittedError, match="call fit first"):
         make(name).predict_interval(graph)
     with pytest.raises(NotFittedError, match="call fit first"):
@@ -270,11 +268,11 @@ def test_order_of_calls(name: str, graph: Data, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mask", [torch.ones(5, dtype=torch.bool), torch.arange(120)])
-def test_masks_that_do_not_fit(name: str, graph: Data, mask: torch.Tensor) -> None:
+def test_fit_invalid_mask_is_refused(name: str, graph: Data, mask: torch.Tensor) -> None:
     with pytest.raises(ArrayError, match="mask: expected 120 booleans"):
         make(name).fit(graph, mask)
 
 
-def test_no_label_among_the_given_nodes(name: str, graph: Data) -> None:
+def test_fit_without_labels_among_given_nodes_is_refused(name: str, graph: Data) -> None:
     with pytest.raises(SplitError, match="112 nodes are labelled, but the mask gives none"):
         make(name).fit(graph, graph.y.isnan())

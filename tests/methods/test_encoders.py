@@ -138,7 +138,7 @@ def test_object_path_in_a_model_file_is_not_imported(graph: Data, tmp_path: Path
     load_method(tmp_path / "model", encoder=path)
 
 
-def test_encoders_differ(graph: Data) -> None:
+def test_every_encoder_gives_other_widths(graph: Data) -> None:
     widths = [
         make("sqr", encoder=encoder).fit(graph).predict_interval(graph).width.mean()
         for encoder in (*ENCODERS, Mine)

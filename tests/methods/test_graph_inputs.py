@@ -67,9 +67,9 @@ def test_check_graph_integers_become_the_type_that_holds_them(
         y=torch.tensor([0.0, 1.0]),
         edge_index=torch.empty(2, 0, dtype=torch.long),
     )
-    found = check_graph(data).x
-    assert found.dtype == dtype
-    assert found.to_dense().long().tolist() == values
+    checked = check_graph(data).x
+    assert checked.dtype == dtype
+    assert checked.to_dense().long().tolist() == values
 
 
 def test_users_float32_net_runs_on_large_integer_features() -> None:
@@ -109,10 +109,10 @@ def test_predict_other_kind_of_edges_than_fit_warns(
     fitted.save(tmp_path / "model")
     for model in (fitted, load_method(tmp_path / "model")):
         for data, is_weighted in ((plain, False), (heavy, True), (alike, False)):
-            told = warnings_of(lambda model=model, data=data: model.predict_interval(data))
-            assert any("edge_weight" in w for w in told) == (is_weighted != weighted)
-        told = warnings_of(lambda model=model: model.predict_interval(alone))
-        assert not any("edge_weight" in w for w in told)
+            messages = warnings_of(lambda model=model, data=data: model.predict_interval(data))
+            assert any("edge_weight" in w for w in messages) == (is_weighted != weighted)
+        messages = warnings_of(lambda model=model: model.predict_interval(alone))
+        assert not any("edge_weight" in w for w in messages)
 
 
 @pytest.mark.parametrize("names", [[0, 1], np.array([7, 8]), ("a", 1), torch.tensor([3, 4])])

@@ -22,19 +22,19 @@ def graph(x: torch.Tensor, ids: list[str] | None = None) -> Data:
 
 
 def test_nodes_with_ids_are_found_in_any_order() -> None:
-    known = KnownNodes.of(graph(X, [*"abcd"]), CHOSEN)
-    found = known.found_in(graph(X[:3], ["c", "x", "a"]))
-    assert found.tolist() == [True, False, True]
+    nodes = KnownNodes.of(graph(X, [*"abcd"]), CHOSEN)
+    mask = nodes.found_in(graph(X[:3], ["c", "x", "a"]))
+    assert mask.tolist() == [True, False, True]
 
 
 def test_nodes_without_ids_are_found_by_row_and_features() -> None:
-    known = KnownNodes.of(graph(X), CHOSEN)
+    nodes = KnownNodes.of(graph(X), CHOSEN)
     changed = X.clone()
     changed[0, 0] = 9
-    assert known.found_in(graph(X)).tolist() == CHOSEN.tolist()
-    assert known.found_in(graph(changed)).tolist() == [False, False, True, False]
-    assert not known.found_in(graph(X.flip(0))).any()
-    assert not known.found_in(graph(X, [*"abcd"])).any()
+    assert nodes.found_in(graph(X)).tolist() == CHOSEN.tolist()
+    assert nodes.found_in(graph(changed)).tolist() == [False, False, True, False]
+    assert not nodes.found_in(graph(X.flip(0))).any()
+    assert not nodes.found_in(graph(X, [*"abcd"])).any()
 
 
 def test_feature_hashes_are_equal_for_dense_and_csr_and_differ_between_rows() -> None:
@@ -45,9 +45,9 @@ def test_feature_hashes_are_equal_for_dense_and_csr_and_differ_between_rows() ->
 
 
 def test_state_gives_the_same_nodes_and_others_are_refused() -> None:
-    known = KnownNodes.of(graph(X, [*"abcd"]), CHOSEN)
-    same = KnownNodes.from_state(known.state())
-    assert (same.hashes == known.hashes).all()
+    nodes = KnownNodes.of(graph(X, [*"abcd"]), CHOSEN)
+    same = KnownNodes.from_state(nodes.state())
+    assert (same.hashes == nodes.hashes).all()
     assert same.have_ids
     for wrong in (torch.zeros(3), torch.zeros(2, 2).long(), torch.zeros(1).long()):
         with pytest.raises(ValueError, match="expected 64-bit hashes"):

@@ -46,14 +46,14 @@ def graph(sign: float = 1.0) -> Data:
 def test_find_auto_keeps_the_sign_of_the_given_targets(
     y: list[float], wanted: tuple[float, float]
 ) -> None:
-    found = Limits.find("auto", "auto", np.array(y))
-    assert (found.low, found.high) == wanted
+    limits = Limits.find("auto", "auto", np.array(y))
+    assert (limits.low, limits.high) == wanted
     assert Limits.find(None, None, np.array(y)) == Limits()
 
 
 def test_find_takes_numbers_as_they_are_and_refuses_targets_beyond() -> None:
-    found = Limits.find(-2, "auto", np.array([1.0, 3.0]))
-    assert (found.low, found.high, found.low_found) == (-2, INF, False)
+    limits = Limits.find(-2, "auto", np.array([1.0, 3.0]))
+    assert (limits.low, limits.high, limits.low_found) == (-2, INF, False)
     with pytest.raises(SettingError, match="between 2 and inf, got some from 1 to 3"):
         Limits.find(2, "auto", np.array([1.0, 3.0]))
 
@@ -84,20 +84,20 @@ def test_bounds_keep_the_sign_of_the_targets(name: str, sign: float, tmp_path: P
     assert (sign * free.fit(data).predict_interval(data).lower < 0).any() or sign < 0
     model.fit(data).save(tmp_path)
     for fitted in (model, load_method(tmp_path)):
-        found = fitted.predict_interval(data)
-        for column in (found.lower, found.prediction, found.upper):
+        intervals = fitted.predict_interval(data)
+        for column in (intervals.lower, intervals.prediction, intervals.upper):
             assert (sign * column >= 0).all()
         inner: Any = getattr(fitted, "method_", fitted)
         assert (inner.y_min_, inner.y_max_) == ((0, None) if sign > 0 else (None, 0))
 
 
-def test_a_limit_found_leaves_an_open_side_open() -> None:
+def test_auto_limit_keeps_the_infinite_side_of_one_sided_bounds() -> None:
     data = graph()
-    found = QpiGNN(epochs=3, side="upper").fit(data).predict_interval(data)
-    assert np.isneginf(found.lower).all()
+    intervals = QpiGNN(epochs=3, side="upper").fit(data).predict_interval(data)
+    assert np.isneginf(intervals.lower).all()
 
 
-def test_the_published_variant_has_no_limits() -> None:
+def test_published_methods_have_no_limits() -> None:
     assert QpiGNN.published().y_min is None
     assert make_method("sqr", "published").get_params()["y_max"] is None
 
@@ -138,9 +138,9 @@ def test_conformal_counts_targets_beyond_a_limit_as_missed() -> None:
     scored = model._calibrate(inputs, torch.arange(9) < 7, torch.zeros(9, dtype=torch.bool))
     assert model.widenings_ == {0.5: {"all": 3.0}}  # of −0.5, 1, 2, 3, ∞, ∞, ∞
     model.fitted_ = Fitted.of(model, data, scored)
-    found = model.predict_interval(data)
-    assert set(found.lower) == {0.0}  # not −3
-    assert set(found.upper) == {4.0}
+    intervals = model.predict_interval(data)
+    assert set(intervals.lower) == {0.0}  # not −3
+    assert set(intervals.upper) == {4.0}
 
 
 def test_limits_of_a_damaged_model_are_refused(tmp_path: Path) -> None:

@@ -17,13 +17,13 @@ def data() -> Data:
     return load_dataset("basic", nodes=100)
 
 
-def test_without_patience_every_given_node_carries_loss(data: Data) -> None:
+def test_patience_none_holds_out_no_node(data: Data) -> None:
     watched = QpiGNN(lambda_width=0.05, epochs=12).fit(data).history_
     assert [*watched.held_out] == [4, 9, 11]
     assert QpiGNN(lambda_width=0.05, epochs=3, patience=None).fit(data).history_.held_out == {}
 
 
-def test_validation_nodes_alone_are_not_enough(data: Data) -> None:
+def test_fit_with_validation_nodes_only_is_refused(data: Data) -> None:
     data.val_mask = torch.ones(100, dtype=torch.bool)
     with pytest.raises(SplitError, match="all in the val_mask; give train nodes too"):
         QpiGNN(lambda_width=0.05, epochs=3).fit(data)

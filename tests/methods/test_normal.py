@@ -28,7 +28,7 @@ def noisy() -> Data:
 
 
 @pytest.mark.parametrize("name", NORMAL)
-def test_widths_at_two_levels_stand_as_normal_quantiles(name: str, noisy: Data) -> None:
+def test_widths_at_two_levels_have_the_ratio_of_normal_quantiles(name: str, noisy: Data) -> None:
     fitted = make_method(name, epochs=5).fit(noisy)
     narrow, wide = (fitted.predict_interval(noisy, confidence_level=c) for c in (0.5, 0.95))
     np.testing.assert_allclose(
@@ -37,9 +37,9 @@ def test_widths_at_two_levels_stand_as_normal_quantiles(name: str, noisy: Data) 
 
 
 @pytest.mark.parametrize("name", NORMAL)
-def test_the_noise_of_the_targets_is_found(name: str, noisy: Data) -> None:
-    found = make_method(name).fit(noisy).predict_interval(noisy, noisy.test_mask)
-    deviation = found.width / 2 / norm.ppf(0.95)
+def test_normal_methods_estimate_the_noise_of_the_targets(name: str, noisy: Data) -> None:
+    intervals = make_method(name).fit(noisy).predict_interval(noisy, noisy.test_mask)
+    deviation = intervals.width / 2 / norm.ppf(0.95)
     assert np.median(deviation) == pytest.approx(SIGMA, rel=0.15)
 
 
@@ -61,7 +61,7 @@ def test_mc_dropout_as_in_the_paper_is_the_spread_of_passes_only(noisy: Data) ->
     np.testing.assert_allclose(certain.width, 0, atol=1e-6)
 
 
-def test_bayesian_doubt_is_the_spread_over_drawn_weights(noisy: Data) -> None:
+def test_bayesian_variance_is_that_over_drawn_weights(noisy: Data) -> None:
     fitted = make_method("bayesian", epochs=20).fit(noisy)
     head = fitted.net_.head
     graph = fitted._operands(noisy)
@@ -73,11 +73,11 @@ def test_bayesian_doubt_is_the_spread_over_drawn_weights(noisy: Data) -> None:
         drawn = torch.stack([units @ law.sample().flatten() for _ in range(20_000)])
         deviation = (doubt + log_noise.exp()).sqrt() * fitted.y_scaler_.scaler.scale.float()
     torch.testing.assert_close(drawn.var(dim=0), doubt, rtol=0.05, atol=0)
-    found = fitted.predict_interval(noisy).select(np.arange(1500) < 10)
-    np.testing.assert_allclose(found.width / 2, norm.ppf(0.95) * deviation, rtol=1e-4)
+    intervals = fitted.predict_interval(noisy).select(np.arange(1500) < 10)
+    np.testing.assert_allclose(intervals.width / 2, norm.ppf(0.95) * deviation, rtol=1e-4)
 
 
-def test_an_ensembles_variance_is_that_of_the_mixture(noisy: Data) -> None:
+def test_deep_ensemble_variance_is_that_of_the_mixture(noisy: Data) -> None:
     fitted = make_method("deep_ensemble", epochs=20).fit(noisy)
     with torch.no_grad():
         mean, log_variance = fitted.net_(fitted._operands(noisy)).double().numpy()
@@ -85,5 +85,5 @@ def test_an_ensembles_variance_is_that_of_the_mixture(noisy: Data) -> None:
     # a mixture's variance: second moment of all members, less the square of the mean
     second = (np.exp(log_variance) + mean**2).mean(axis=0)
     deviation = np.sqrt(second - mean.mean(axis=0) ** 2) * fitted.y_scaler_.scaler.scale.item()
-    found = fitted.predict_interval(noisy)
-    np.testing.assert_allclose(found.width / 2, norm.ppf(0.95) * deviation, rtol=1e-4)
+    intervals = fitted.predict_interval(noisy)
+    np.testing.assert_allclose(intervals.width / 2, norm.ppf(0.95) * deviation, rtol=1e-4)

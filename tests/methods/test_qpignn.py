@@ -17,7 +17,7 @@ from qpignn.errors import QpignnWarning, SettingError, SplitError, UnknownNameEr
 from qpignn.methods import net_training
 
 
-def judged(method: QpiGNN, name: str, seed: int = 0) -> tuple[float, float]:
+def coverage_and_width(method: QpiGNN, name: str, seed: int = 0) -> tuple[float, float]:
     view = make_view(split_nodes(load_dataset(name), seed=seed))
     intervals = method.fit(view.fit).predict_interval(view.predict, view.test_mask)
     return (
@@ -35,7 +35,7 @@ def test_auto_is_half_alpha() -> None:
     assert QpiGNN(lambda_width=0.3, epochs=1).fit(data).lambda_width_ == 0.3
 
 
-def test_coverage_on_the_training_nodes_settles_at_the_wanted_one() -> None:
+def test_coverage_of_training_nodes_reaches_the_level() -> None:
     data = load_dataset("tree")
     for level in (0.6, 0.9):
         plain = {"dropout": 0.0, "weight_decay": 0.0, "patience": None}
@@ -44,23 +44,23 @@ def test_coverage_on_the_training_nodes_settles_at_the_wanted_one() -> None:
         assert sum(late) / 100 == pytest.approx(level, abs=0.02)
 
 
-def test_the_printed_loss_collapses_at_one_half() -> None:
-    narrow, wide = (judged(QpiGNN(lambda_width=lam), "er") for lam in (0.5, 0.05))
+def test_width_penalty_of_one_half_collapses() -> None:
+    narrow, wide = (coverage_and_width(QpiGNN(lambda_width=lam), "er") for lam in (0.5, 0.05))
     assert narrow[0] < 0.5
     assert wide[0] > 0.8
 
 
-def test_the_default_is_calibrated_and_near_the_narrowest_possible() -> None:
+def test_default_covers_and_is_near_the_narrowest_possible() -> None:
     """The noise of basic is 0.1·U(0, 1), so no 90 % interval can be narrower than 0.09."""
-    judgements = [judged(QpiGNN(seed=seed), "basic", seed) for seed in range(3)]
-    coverage, width = (sum(column) / 3 for column in zip(*judgements, strict=True))
+    figures = [coverage_and_width(QpiGNN(seed=seed), "basic", seed) for seed in range(3)]
+    coverage, width = (sum(column) / 3 for column in zip(*figures, strict=True))
     assert coverage == pytest.approx(0.9, abs=0.05)  # 2.5 errors of three times 200 nodes
     assert 0.09 * coverage / 0.9 * 0.95 < width < 1.3 * 0.09 * coverage / 0.9
 
 
-def test_one_sided_noise_gets_lopsided_intervals() -> None:
+def test_one_sided_noise_gives_narrow_unequal_intervals() -> None:
     """Outlier adds 3 ± 1 to one node in twenty; the narrowest 90 % interval leaves those out."""
-    coverage, width = judged(QpiGNN(), "outlier")
+    coverage, width = coverage_and_width(QpiGNN(), "outlier")
     assert coverage > 0.84
     assert width < 0.3
 
@@ -77,13 +77,13 @@ def several() -> tuple[QpiGNN, View]:
 def test_levels_are_nested_and_chosen_when_predicting(several: tuple[QpiGNN, View]) -> None:
     model, view = several
     assert model.levels_ == LEVELS
-    found = [model.predict_interval(view.predict, confidence_level=level) for level in LEVELS]
-    for inner, outer in pairwise(found):
+    results = [model.predict_interval(view.predict, confidence_level=level) for level in LEVELS]
+    for inner, outer in pairwise(results):
         assert (outer.lower <= inner.lower).all()
         assert (inner.upper <= outer.upper).all()
         assert (outer.width > inner.width).any()
         assert (outer.prediction == inner.prediction).all()
-    assert [f.confidence_level for f in found] == LEVELS
+    assert [f.confidence_level for f in results] == LEVELS
     assert model.predict_interval(view.predict).confidence_level == 0.95
     with pytest.raises(SettingError, match=r"one of the fitted levels \[0.5, .*got 0.7"):
         model.predict_interval(view.predict, confidence_level=0.7)
@@ -92,23 +92,23 @@ def test_levels_are_nested_and_chosen_when_predicting(several: tuple[QpiGNN, Vie
 def test_each_level_covers_its_share(several: tuple[QpiGNN, View]) -> None:
     model, view = several
     for level in LEVELS:
-        found = model.predict_interval(view.predict, view.test_mask, confidence_level=level)
-        coverage = metrics.picp(view.y_test, found.lower, found.upper)
+        intervals = model.predict_interval(view.predict, view.test_mask, confidence_level=level)
+        coverage = metrics.picp(view.y_test, intervals.lower, intervals.upper)
         assert coverage == pytest.approx(level, abs=4 * (level * (1 - level) / 200) ** 0.5)
 
 
 def test_parts_of_the_width_add_up(several: tuple[QpiGNN, View]) -> None:
     model, view = several
-    found = model.predict_interval(view.predict)
-    assert found.epistemic is not None
-    assert (found.epistemic >= 0).all()
-    assert (found.epistemic <= found.width).all()
-    assert 0 < found.epistemic.mean() < 0.5 * found.width.mean()
-    frame = found.to_frame(parts=True)
+    intervals = model.predict_interval(view.predict)
+    assert intervals.epistemic is not None
+    assert (intervals.epistemic >= 0).all()
+    assert (intervals.epistemic <= intervals.width).all()
+    assert 0 < intervals.epistemic.mean() < 0.5 * intervals.width.mean()
+    frame = intervals.to_frame(parts=True)
     assert list(frame.columns[-2:]) == ["epistemic", "aleatoric"]
 
 
-def test_members_disagree_more_where_nothing_was_seen() -> None:
+def test_epistemic_is_larger_far_from_the_training_features() -> None:
     x = torch.linspace(-1, 1, 300).unsqueeze(1)
     y = x.squeeze().sin() + 0.05 * torch.randn(300, generator=torch.Generator().manual_seed(0))
     data = Data(x=x, y=y, edge_index=torch.empty((2, 0), dtype=torch.long))
@@ -124,17 +124,23 @@ def test_members_disagree_more_where_nothing_was_seen() -> None:
 def test_bounds_on_one_side(side: str) -> None:
     view = make_view(split_nodes(load_dataset("uniform")))
     model = QpiGNN([0.8, 0.9], side=side, epochs=100).fit(view.fit)
-    found = model.predict_interval(view.predict, view.test_mask)
-    free, bound = (found.upper, found.lower) if side == "lower" else (found.lower, found.upper)
+    intervals = model.predict_interval(view.predict, view.test_mask)
+    free, bound = (
+        (intervals.upper, intervals.lower)
+        if side == "lower"
+        else (intervals.lower, intervals.upper)
+    )
     assert np.isinf(free).all()
     assert np.isfinite(bound).all()
-    assert metrics.picp(view.y_test, found.lower, found.upper) == pytest.approx(0.9, abs=0.085)
+    assert metrics.picp(view.y_test, intervals.lower, intervals.upper) == pytest.approx(
+        0.9, abs=0.085
+    )
     both = QpiGNN(0.9, epochs=100).fit(view.fit).predict_interval(view.predict, view.test_mask)
-    inner = found.lower - both.lower if side == "lower" else both.upper - found.upper
+    inner = intervals.lower - both.lower if side == "lower" else both.upper - intervals.upper
     assert inner.mean() > 0  # all the miss is on one side, so the bound may lie further in
 
 
-def test_bounds_end_where_targets_cannot_go() -> None:
+def test_y_min_and_y_max_clip_bounds() -> None:
     data = load_dataset("gaussian", nodes=200)
     low, high = float(data.y.min()), float(data.y.max())
     free = QpiGNN(epochs=20).fit(data).predict_interval(data)
@@ -158,7 +164,7 @@ def heavy(seed: int = 0) -> Data:
     return data
 
 
-def test_a_logarithm_is_tried_where_targets_are_heavy_tailed_and_kept_where_it_helps() -> None:
+def test_target_transform_auto_uses_log1p_for_heavy_tails_only() -> None:
     data = heavy()
     model = QpiGNN(epochs=60).fit(data)
     assert model.y_scaler_.name == "log1p"
@@ -173,22 +179,22 @@ def test_auto_takes_the_transform_with_the_lower_median_width_on_log_normal_targ
     z = (data.y - data.y.mean()) / data.y.std()
     data.y = torch.exp(2 * z.double())
     view = make_view(data)
-    found = {}
+    results = {}
     for name in ("none", "log1p", "auto"):
         model = QpiGNN(epochs=150, target_transform=name).fit(view.fit)
-        found[name] = model.predict_interval(view.predict, view.test_mask)
-    widths = {name: intervals.width for name, intervals in found.items()}
+        results[name] = model.predict_interval(view.predict, view.test_mask)
+    widths = {name: intervals.width for name, intervals in results.items()}
     assert widths["none"].mean() < widths["log1p"].mean()
     assert np.median(widths["log1p"]) < 0.8 * np.median(widths["none"])
-    assert np.array_equal(found["auto"].lower, found["log1p"].lower)
-    for intervals in found.values():
+    assert np.array_equal(results["auto"].lower, results["log1p"].lower)
+    for intervals in results.values():
         assert (intervals.lower >= 0).all()
         coverage = metrics.picp(view.y_test, intervals.lower, intervals.upper)
         assert coverage == pytest.approx(0.9, abs=0.06)
 
 
 @pytest.mark.parametrize("name", ["none", "log1p", "sqrt"])
-def test_a_transform_can_be_asked_for(name: str, tmp_path: Path) -> None:
+def test_target_transform_by_name_is_used_and_saved(name: str, tmp_path: Path) -> None:
     data = heavy()
     model = QpiGNN(epochs=5, target_transform=name).fit(data)
     assert model.y_scaler_.name == name
@@ -212,13 +218,13 @@ def test_tuned_searches_on_held_out_given_nodes() -> None:
     assert published.history_.held_out == {}  # the last fit is on all given nodes
 
 
-def test_too_few_nodes_to_search_on() -> None:
+def test_lambda_width_tuned_with_too_few_nodes_is_refused() -> None:
     data = load_dataset("basic", nodes=40)
     with pytest.raises(SplitError, match="lambda_width: expected given nodes to hold out"):
         QpiGNN(lambda_width="tuned", epochs=2).fit(data, torch.arange(40) < 4)
 
 
-def test_a_higher_wanted_coverage_tunes_to_a_lower_price() -> None:
+def test_lambda_width_tuned_is_lower_for_a_higher_level() -> None:
     data = load_dataset("tree", nodes=300)
     prices = [
         QpiGNN(level, "tuned", trials=8, epochs=150).fit(data).lambda_width_
@@ -227,7 +233,7 @@ def test_a_higher_wanted_coverage_tunes_to_a_lower_price() -> None:
     assert prices[1] < prices[0]
 
 
-def test_levels_given_as_a_list_are_those_of_the_fit_whatever_becomes_of_the_list() -> None:
+def test_levels_of_a_fit_do_not_change_with_the_callers_list() -> None:
     data = load_dataset("basic", nodes=100)
     levels = [0.7, 0.9]
     model = QpiGNN(levels, epochs=20).fit(data)
@@ -244,7 +250,7 @@ def test_levels_in_any_kind_of_list(levels: Any, tmp_path: Path) -> None:
     assert QpiGNN.load(tmp_path).levels_ == [0.5, 0.9]
 
 
-def test_one_bound_with_hardly_a_label_or_with_strange_features() -> None:
+def test_one_sided_bound_with_few_labels_or_unusual_features() -> None:
     data = load_dataset("basic", nodes=100)
     with pytest.warns(UserWarning, match="0 held-out nodes"):
         model = QpiGNN(side="upper", epochs=2).fit(data, torch.arange(100) < 4)
@@ -254,14 +260,14 @@ def test_one_bound_with_hardly_a_label_or_with_strange_features() -> None:
     assert not np.isnan(model.predict_interval(data).upper).any()
 
 
-def test_nodes_without_weight_decide_nothing() -> None:
+def test_nodes_of_weight_zero_do_not_affect_the_fit() -> None:
     data = load_dataset("basic", nodes=100)
     data.node_weight = torch.ones(100)
     data.node_weight[7] = 0
-    spoilt = Data(**data.to_dict())
-    spoilt.y = data.y.clone()
-    spoilt.y[7] = -1e6
-    a, b = (QpiGNN(epochs=5, y_min=-1).fit(d).predict_interval(data) for d in (data, spoilt))
+    changed = Data(**data.to_dict())
+    changed.y = data.y.clone()
+    changed.y[7] = -1e6
+    a, b = (QpiGNN(epochs=5, y_min=-1).fit(d).predict_interval(data) for d in (data, changed))
     assert (a.lower == b.lower).all()
 
 
@@ -285,7 +291,7 @@ def interrupting(model: QpiGNN, at: int, monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("at", [5, 11, 15])  # in the first fit, at the second's start, within it
-def test_an_interrupt_is_told_whichever_transform_it_hits(
+def test_fit_interrupted_in_any_transform_is_marked(
     at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = QpiGNN(epochs=10)
@@ -296,7 +302,7 @@ def test_an_interrupt_is_told_whichever_transform_it_hits(
     assert len(model.predict_interval(heavy())) == 300
 
 
-def test_the_history_shows_the_wanted_level() -> None:
+def test_history_coverage_reaches_the_level() -> None:
     data = load_dataset("tree")
     history = QpiGNN(0.3, epochs=120, dropout=0.0).fit(data).history_
     assert history.coverage[-1] == pytest.approx(0.3, abs=0.1)
@@ -310,13 +316,13 @@ def test_qpignn_too_few_labels_gives_infinite_bounds_and_warns(
     data = load_dataset("basic", nodes=40)
     needed = {0.9: 9, 0.95: 19}[level]
     held_out = labels if labels >= 5 else 0
-    told = rf"{held_out} held-out nodes of {labels} labelled.* {level}, which needs {needed};"
-    with pytest.warns(QpignnWarning, match=told):
+    message = rf"{held_out} held-out nodes of {labels} labelled.* {level}, which needs {needed};"
+    with pytest.warns(QpignnWarning, match=message):
         model = QpiGNN(level, side=side, epochs=2).fit(data, torch.arange(40) < labels)
-    found = model.predict_interval(data)
-    assert np.isneginf(found.lower).all()
-    assert np.isposinf(found.upper).all()
-    assert np.isfinite(found.prediction).all()
+    intervals = model.predict_interval(data)
+    assert np.isneginf(intervals.lower).all()
+    assert np.isposinf(intervals.upper).all()
+    assert np.isfinite(intervals.prediction).all()
 
 
 @pytest.mark.parametrize(("labels", "level"), [(9, 0.9), (19, 0.95)])
@@ -337,7 +343,7 @@ def test_qpignn_several_levels_only_those_with_too_few_labels_are_infinite(tmp_p
     assert np.isinf(model.predict_interval(data, confidence_level=0.99).width).all()
 
 
-def test_units_of_the_target_do_not_matter() -> None:
+def test_intervals_scale_with_the_unit_of_the_target() -> None:
     data = load_dataset("basic", nodes=200)
     moved = Data(x=data.x, edge_index=data.edge_index, y=data.y.double() * 1e6 + 1e9)
     model = QpiGNN(epochs=40, dtype="float64", y_min=None)  # a limit of 0 would move with the zero
@@ -355,7 +361,7 @@ def test_node_weights_draw_the_fit_to_heavy_nodes() -> None:
     assert method.predict(data).mean() < 0.2
 
 
-def test_validation_nodes_of_the_graph_are_the_ones_watched() -> None:
+def test_fit_uses_validation_nodes_of_the_graph_for_early_stopping() -> None:
     data = split_nodes(load_dataset("basic", nodes=200), validation=0.2)
     mixed = Data(**data.to_dict())  # the same targets on other validation nodes
     mixed.y = data.y.clone()
@@ -365,7 +371,7 @@ def test_validation_nodes_of_the_graph_are_the_ones_watched() -> None:
     assert min(a.held_out.values()) < min(b.held_out.values())  # but are what is scored
 
 
-def test_the_published_variant() -> None:
+def test_published_has_the_settings_of_the_paper() -> None:
     settings = QpiGNN.published().get_params()
     wanted = {
         "lambda_width": 0.5,
@@ -416,7 +422,7 @@ def test_the_published_variant() -> None:
         {"patience": 0},
     ],
 )
-def test_settings_outside_their_range(settings: dict[str, object]) -> None:
+def test_settings_outside_their_range_are_refused(settings: dict[str, object]) -> None:
     name = next(iter(settings))
     with pytest.raises(SettingError, match=f"{name}: expected"):
         QpiGNN(**settings).fit(load_dataset("basic", nodes=50))  # type: ignore[arg-type]
@@ -426,7 +432,7 @@ WORDS = ["half_width", "violation", "width", "scaling", "dtype", "side", "tails"
 
 
 @pytest.mark.parametrize("name", [*WORDS, "target_transform"])
-def test_words_that_are_no_setting(name: str) -> None:
+def test_unknown_choice_of_a_setting_is_refused(name: str) -> None:
     with pytest.raises(UnknownNameError, match=f"unknown {name} 'other'"):
         QpiGNN(**{name: "other"}).fit(load_dataset("basic", nodes=50))  # type: ignore[arg-type]
 
@@ -444,13 +450,13 @@ def test_words_that_are_no_setting(name: str) -> None:
         {"members": 5, "lambda_width": 0.1},
     ],
 )
-def test_other_forms_train_too(options: dict[str, object]) -> None:
+def test_other_forms_of_the_loss_reduce_it(options: dict[str, object]) -> None:
     data = load_dataset("basic", nodes=100)
     method = QpiGNN(epochs=60, **options).fit(data)  # type: ignore[arg-type]
     assert method.history_.loss[-1] < method.history_.loss[0]
 
 
-def test_a_real_graph_with_wide_sparse_features(real: Callable[..., Data]) -> None:
+def test_fit_chameleon_with_wide_sparse_features(real: Callable[..., Data]) -> None:
     data = split_nodes(real("chameleon"))
     method = QpiGNN(epochs=20).fit(make_view(data).fit)
     each = 2 * 3132 * 32 + 32 + 2 * 32 * 32 + 32 + 7 * 32 + 7

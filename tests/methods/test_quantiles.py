@@ -49,8 +49,8 @@ def test_evidential_bounds_are_those_of_the_student_law(data: Data) -> None:
     law = student(df=2 * a, loc=gamma, scale=np.sqrt(b * (1 + nu) / (nu * a)))
     scale, shift = fitted.y_scaler_.scaler.scale.item(), fitted.y_scaler_.scaler.shift.item()
     for level in (0.5, 0.9):
-        found = fitted.predict_interval(data, confidence_level=level)
-        for bound, share in ((found.lower, 1 - level), (found.upper, 1 + level)):
+        intervals = fitted.predict_interval(data, confidence_level=level)
+        for bound, share in ((intervals.lower, 1 - level), (intervals.upper, 1 + level)):
             np.testing.assert_allclose(bound, law.ppf(share / 2) * scale + shift, rtol=1e-3)
 
 
@@ -59,12 +59,12 @@ def test_evidential_survives_extreme_targets(size: float, data: Data) -> None:
     far = Data(**data.to_dict())
     far.y = data.y.double() * size
     far.y[data.train_mask.nonzero()[0]] *= 1e4  # and one that is far from all others
-    found = make_method("evidential", epochs=30).fit(far).predict_interval(far)
-    assert np.isfinite(found.width).all()
-    assert (found.width > 0).all()
+    intervals = make_method("evidential", epochs=30).fit(far).predict_interval(far)
+    assert np.isfinite(intervals.width).all()
+    assert (intervals.width > 0).all()
 
 
-def test_a_correction_makes_conformal_sets_smaller_and_too_few_nodes_make_none(data: Data) -> None:
+def test_correction_reduces_the_size_and_is_skipped_for_few_nodes(data: Data) -> None:
     fitted = make_method("corrected", epochs=60, correction_lr=1e-2).fit(data)
     sizes = fitted.second_history_.width
     assert np.mean(sizes[-20:]) < np.mean(sizes[:20])

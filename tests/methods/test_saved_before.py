@@ -38,7 +38,7 @@ def graph(sparse: bool) -> Data:
 
 
 @pytest.mark.parametrize("name", SPARSE)
-def test_a_model_saved_before_predicts_as_it_did(name: str, tmp_path: Path) -> None:
+def test_model_saved_by_an_earlier_version_gives_its_intervals(name: str, tmp_path: Path) -> None:
     expected = json.loads((FOLDER / "expected.json").read_text())[name]
     model = load_method(FOLDER / name)
     data = graph(SPARSE[name])
@@ -48,7 +48,7 @@ def test_a_model_saved_before_predicts_as_it_did(name: str, tmp_path: Path) -> N
             np.testing.assert_allclose(getattr(intervals, column), values, rtol=1e-5)
 
 
-def test_a_model_saved_for_csr_features_also_reads_dense_ones() -> None:
+def test_model_saved_with_csr_features_accepts_dense_ones() -> None:
     model, data = load_method(FOLDER / "sparse"), graph(sparse=True)
     dense = Data(x=data.x.to_dense(), edge_index=data.edge_index)
     a, b = (model.predict_interval(one) for one in (data, dense))

@@ -17,7 +17,7 @@ def saved(tmp_path: Path) -> Path:
     return tmp_path / "model"
 
 
-def test_two_files_one_readable(saved: Path) -> None:
+def test_save_writes_weights_and_a_readable_description(saved: Path) -> None:
     there = sorted(path.name for path in saved.iterdir())
     assert there == [".qpignn.lock", "model.json", "model.safetensors"]
     description = json.loads((saved / "model.json").read_text())
@@ -27,21 +27,21 @@ def test_two_files_one_readable(saved: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [0, 7, 200, -1])
-def test_a_cut_weights_file(saved: Path, cut: int) -> None:
+def test_load_truncated_weights_is_refused(saved: Path, cut: int) -> None:
     weights = saved / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:cut])
     with pytest.raises(ModelFileError, match=r"model.safetensors: .*cut short, damaged"):
         QpiGNN.load(saved)
 
 
-def test_weights_of_another_model(saved: Path, tmp_path: Path) -> None:
+def test_load_weights_of_another_model_is_refused(saved: Path, tmp_path: Path) -> None:
     QpiGNN(epochs=2, hidden=8).fit(load_dataset("basic", nodes=50)).save(tmp_path / "other")
     (tmp_path / "other" / "model.safetensors").replace(saved / "model.safetensors")
     with pytest.raises(ModelFileError, match="from another model"):
         QpiGNN.load(saved)
 
 
-def test_settings_that_do_not_fit_the_weights(saved: Path) -> None:
+def test_load_settings_that_do_not_fit_the_weights_is_refused(saved: Path) -> None:
     description = json.loads((saved / "model.json").read_text())
     description["settings"]["hidden"] = 8
     (saved / "model.json").write_text(json.dumps(description))
@@ -57,7 +57,7 @@ def test_settings_that_do_not_fit_the_weights(saved: Path) -> None:
         ('{"method": "QpiGNN"}', "expected the fields"),
     ],
 )
-def test_a_spoilt_description(saved: Path, content: str, message: str) -> None:
+def test_load_damaged_description_is_refused(saved: Path, content: str, message: str) -> None:
     (saved / "model.json").write_text(content)
     with pytest.raises(ModelFileError, match=message):
         load_method(saved)
@@ -68,7 +68,7 @@ def change(saved: Path, **fields: object) -> None:
     (saved / "model.json").write_text(json.dumps({**description, **fields}))
 
 
-def test_formats_and_methods_of_another_time(saved: Path) -> None:
+def test_load_unknown_format_or_method_is_refused(saved: Path) -> None:
     change(saved, format=99)
     with pytest.raises(ModelFileError, match="expected format 2, got 99"):
         load_method(saved)
@@ -79,7 +79,7 @@ def test_formats_and_methods_of_another_time(saved: Path) -> None:
         QpiGNN.load(saved)
 
 
-def test_unknown_settings_in_the_description(saved: Path) -> None:
+def test_load_unknown_settings_is_refused(saved: Path) -> None:
     description = json.loads((saved / "model.json").read_text())
     change(saved, settings={**description["settings"], "colour": "red"})
     with pytest.raises(ModelFileError, match="settings"):
@@ -89,17 +89,17 @@ def test_unknown_settings_in_the_description(saved: Path) -> None:
 @pytest.mark.parametrize(
     "fields", [{"settings": {}}, {"settings": 5}, {"columns": "5"}, {"names": 5}]
 )
-def test_fields_of_another_kind(saved: Path, fields: dict[str, object]) -> None:
+def test_load_invalid_fields_is_refused(saved: Path, fields: dict[str, object]) -> None:
     change(saved, **fields)
     with pytest.raises(ModelFileError, match="the description does not fit"):
         QpiGNN.load(saved)
 
 
-def test_a_loaded_model_knows_its_width_penalty(saved: Path) -> None:
+def test_load_restores_the_width_penalty(saved: Path) -> None:
     assert QpiGNN.load(saved).lambda_width_ == pytest.approx(0.05)
 
 
-def test_no_model_at_all(saved: Path, tmp_path: Path) -> None:
+def test_load_missing_model_is_refused(saved: Path, tmp_path: Path) -> None:
     with pytest.raises(
         ModelFileError, match=r"expected a saved model with model\.json, got no such folder"
     ):
@@ -109,13 +109,13 @@ def test_no_model_at_all(saved: Path, tmp_path: Path) -> None:
         QpiGNN.load(saved)
 
 
-def test_saving_again_replaces(saved: Path) -> None:
+def test_save_replaces_an_older_model(saved: Path) -> None:
     QpiGNN(epochs=3).fit(load_dataset("basic", nodes=50)).save(saved)
     assert QpiGNN.load(saved).epochs == 3
     assert len(list(saved.iterdir())) == 3  # the lock
 
 
-def test_a_setting_that_cannot_be_saved_destroys_nothing(saved: Path) -> None:
+def test_save_with_an_unsupported_setting_keeps_the_older_model(saved: Path) -> None:
     method = QpiGNN.load(saved)
     method.fitted_.settings["seed"] = object()
     with pytest.raises(TypeError, match="cannot be saved"):

@@ -22,8 +22,8 @@ def training_set(held_out: list[list[int]], batch: Batch | None = None) -> Train
     """Five nodes in a row, targets 0 to 4, with weights 1 to 5."""
     x = torch.arange(5.0).unsqueeze(1)
     graph = SageEncoder.prepare(x, torch.tensor([[0, 1, 2, 3], [1, 2, 3, 4]]))
-    turns = torch.tensor(held_out, dtype=torch.bool)
-    return TrainingSet(graph, torch.arange(5.0), torch.arange(1.0, 6), turns, batch)
+    masks = torch.tensor(held_out, dtype=torch.bool)
+    return TrainingSet(graph, torch.arange(5.0), torch.arange(1.0, 6), masks, batch)
 
 
 def test_assign_folds_ten_members_hold_out_each_unit_twice() -> None:
@@ -110,10 +110,10 @@ def test_held_out_score_with_watched_units_equals_that_of_the_whole_graph(
         settled = {"epochs": 10, "dtype": "float64", **settings}
         return make_method(name, **settled).fit(data).history_.held_out
 
-    found = scores()
+    actual = scores()
     monkeypatch.setattr(TrainingSet, "watched", lambda self, encoder: self)
-    assert found == pytest.approx(scores(), rel=1e-9)
-    assert [*found] == [4, 9]
+    assert actual == pytest.approx(scores(), rel=1e-9)
+    assert [*actual] == [4, 9]
 
 
 def test_assign_folds_groups_are_held_out_together() -> None:

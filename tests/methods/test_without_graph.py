@@ -36,7 +36,7 @@ def test_fit_without_graph_ignores_edges(name: str, noise_of_neighbours: Data) -
     assert type(plain) is type(model)
 
 
-def test_examine_where_targets_come_from_neighbours_says_that_the_graph_helps(
+def test_examine_targets_of_neighbours_finds_that_the_graph_helps(
     noise_of_neighbours: Data,
 ) -> None:
     model = make_method("qpignn", epochs=150).fit(noise_of_neighbours)

@@ -1,4 +1,4 @@
-"""Settings of the wrong type or size: every setting of every method refuses them in words of ours.
+"""Invalid settings: every setting of every method refuses a wrong type or size with a message.
 
 What is not refused must work: the method can be fitted, saved and loaded with it.
 """
@@ -61,17 +61,20 @@ def quick(name: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("name", "setting"), CASES)
-def test_a_wrong_setting_is_refused_in_our_words(name: str, setting: str) -> None:
+def test_invalid_setting_is_refused_with_its_name_and_expectation(name: str, setting: str) -> None:
     refused = 0
     for what, value in WRONG.items():
         try:
             made = make_method(name, **{setting: value})
         except (SettingError, UnknownNameError) as error:
             refused += 1
-            words = str(error)
-            assert setting.replace("_", " ").split()[0] in words.replace("_", " "), (what, words)
-            assert "expected" in words or "unknown" in words, (what, words)
-            assert "\n" not in words
+            message = str(error)
+            assert setting.replace("_", " ").split()[0] in message.replace("_", " "), (
+                what,
+                message,
+            )
+            assert "expected" in message or "unknown" in message, (what, message)
+            assert "\n" not in message
         else:
             assert isinstance(made, IntervalMethod)
     assert refused >= len(WRONG) // 2  # no setting takes just anything
@@ -79,7 +82,9 @@ def test_a_wrong_setting_is_refused_in_our_words(name: str, setting: str) -> Non
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", ["qpignn", "mc_dropout", "cfgnn", "rqr", "ablation", "evidential"])
-def test_what_is_not_refused_works(name: str, graph: Data, tmp_path: Path) -> None:
+def test_accepted_setting_can_be_fitted_saved_and_loaded(
+    name: str, graph: Data, tmp_path: Path
+) -> None:
     for setting in setting_names(name):
         for what, value in WRONG.items():
             try:
@@ -91,5 +96,5 @@ def test_what_is_not_refused_works(name: str, graph: Data, tmp_path: Path) -> No
             except QpignnError:
                 continue  # a limit that targets break, or a rate so high that training breaks down
             made.save(tmp_path)
-            found = load_method(tmp_path).predict_interval(graph)
-            assert len(found) == 30, (setting, what)
+            intervals = load_method(tmp_path).predict_interval(graph)
+            assert len(intervals) == 30, (setting, what)

@@ -2,7 +2,7 @@
 
 Changed are comparisons, arithmetic, ``and``/``or``/``not``, conditions, constants, defaults, what
 is returned, a call's arguments and functions with an opposite (``min``/``max``); statements are
-left out. Left alone are annotations, decorators, docstrings and the words of errors: they compute
+left out. Left alone are annotations, decorators, docstrings and messages of errors: they compute
 nothing.
 """
 
@@ -62,7 +62,7 @@ class Mutant:
     Attributes:
         where: the class and function it is in; ``module`` outside of those.
         line: in the source, counted from 1.
-        change: what stood there and what stands there now; told apart by a number where the same
+        change: what stood there and what stands there now; distinguished by a number where the same
             change is made to the same text of one function twice.
         code: the whole module with the change.
     """
@@ -112,8 +112,8 @@ class _Place:
     @property
     def node(self) -> ast.expr | ast.stmt:
         held = getattr(self.parent, self.field)
-        found: ast.expr | ast.stmt = held if self.index is None else held[self.index]
-        return found
+        item: ast.expr | ast.stmt = held if self.index is None else held[self.index]
+        return item
 
     def put(self, node: ast.AST) -> None:
         if self.index is None:

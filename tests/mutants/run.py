@@ -94,7 +94,7 @@ class Judge:
             return pid
         passed = False
         try:
-            if limit:  # in processor time: a busy machine kills nobody
+            if limit:  # in processor time: a busy machine kills no tests
                 resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
             name = f"qpignn.{self.module.removesuffix('.py').replace('/', '.')}"
             swap(importlib.import_module(name), mutant.code)
@@ -115,38 +115,39 @@ def _seconds_of_children() -> float:
 def judge(module: str, jobs: int) -> Judge:
     """Run the tests of a module on every mutant of it."""
     tests = ROOT / "tests" / Path(module).with_name(f"test_{Path(module).name}")
-    found = Judge(module, jobs)
-    words = ["-s", "--tb=no", "--assert=plain", "--noconftest", "-p", "no:cacheprovider"]
+    report = Judge(module, jobs)
+    arguments = ["-s", "--tb=no", "--assert=plain", "--noconftest", "-p", "no:cacheprovider"]
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere):
         code = pytest.main(
-            [*words, "--hypothesis-profile=mutants", "--rootdir", str(ROOT), str(tests)], [found]
+            [*arguments, "--hypothesis-profile=mutants", "--rootdir", str(ROOT), str(tests)],
+            [report],
         )
     if code != pytest.ExitCode.OK:
         raise SystemExit(f"{tests}: expected tests that pass on the unchanged module, got {code}")
-    return found
+    return report
 
 
 def read_equivalent(text: str) -> dict[str, dict[str, str]]:
     """Return module → mutant → why it may survive."""
-    found: dict[str, dict[str, str]] = {}
+    equivalents: dict[str, dict[str, str]] = {}
     for line in text.splitlines():
         if line and not line.startswith("#"):
             module, _, rest = line.partition(" | ")
             mutant, _, why = rest.rpartition(" | ")
-            found.setdefault(module, {})[mutant] = why
-    return found
+            equivalents.setdefault(module, {})[mutant] = why
+    return equivalents
 
 
-def tell(found: Judge, excused: dict[str, str]) -> int:
+def print_survivors(report: Judge, excused: dict[str, str]) -> int:
     """Print a module's survivors; return how many things are wrong."""
     wrong = 0
-    for mutant in found.missed:
+    for mutant in report.missed:
         why = excused.get(str(mutant), "SURVIVED")
         wrong += why == "SURVIVED"
-        print(f"{found.module}:{mutant.line}: {mutant}  ({why})", flush=True)
-    for stale in excused.keys() - {str(mutant) for mutant in found.missed}:
+        print(f"{report.module}:{mutant.line}: {mutant}  ({why})", flush=True)
+    for stale in excused.keys() - {str(mutant) for mutant in report.missed}:
         wrong += 1
-        print(f"{found.module}: {stale}  (in {EQUIVALENT.name}, but killed or gone)", flush=True)
+        print(f"{report.module}: {stale}  (in {EQUIVALENT.name}, but killed or gone)", flush=True)
     return wrong
 
 
@@ -160,9 +161,9 @@ def main() -> int:
     excused = read_equivalent(EQUIVALENT.read_text(encoding="utf-8"))
     start, rows, wrong = time.monotonic(), [], 0
     for module in options.only.split(","):
-        found = judge(module, options.jobs)
-        wrong += tell(found, excused.get(module, {}))
-        rows.append((module, found.killed, len(found.missed)))
+        report = judge(module, options.jobs)
+        wrong += print_survivors(report, excused.get(module, {}))
+        rows.append((module, report.killed, len(report.missed)))
     rows.append(("all", sum(row[1] for row in rows), sum(row[2] for row in rows)))
     print(f"\n{'module':<28}{'killed':>8}{'survived':>10}")
     for module, killed, missed in rows:

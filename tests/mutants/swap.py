@@ -1,4 +1,4 @@
-"""Exchange what a module does, for everybody who has imported from it already."""
+"""Exchange what a module does, also for modules that have already imported from it."""
 
 from __future__ import annotations
 

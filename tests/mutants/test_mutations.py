@@ -16,11 +16,11 @@ def pick(a: float, b: float = 1.5) -> float:
 '''
 
 
-def test_every_kind_of_change_and_nothing_that_computes_nothing() -> None:
-    found = [(mutant.line, mutant.where, mutant.change) for mutant in mutants(SOURCE, "there.py")]
+def test_mutants_has_every_kind_of_change_and_no_other() -> None:
+    changes = [(mutant.line, mutant.where, mutant.change) for mutant in mutants(SOURCE, "there.py")]
     test = "a < b and (not b)"
     raising = "raise ValueError(f'words {a - b}')"
-    assert found == [
+    assert changes == [
         (3, "module", "3  →  4"),
         (5, "pick", "1.5  →  2.5"),
         (7, "pick", f"if {test}: {raising}  →  if not ({test}): {raising}"),
@@ -36,7 +36,7 @@ def test_every_kind_of_change_and_nothing_that_computes_nothing() -> None:
     ]
 
 
-def test_a_mutant_runs_with_its_one_change() -> None:
+def test_mutant_code_has_its_one_change() -> None:
     results = []
     for mutant in mutants("def f(a, b):\n    return a - b + b\n", "there.py"):
         names: dict[str, object] = {}
@@ -49,6 +49,6 @@ def test_a_mutant_runs_with_its_one_change() -> None:
     ]
 
 
-def test_the_same_change_twice_in_a_function_is_numbered() -> None:
-    found = [str(mutant) for mutant in mutants("def f(a):\n    return a[2] + a[2]\n", "there.py")]
-    assert [one for one in found if "2  →  3" in one] == ["f: 2  →  3", "f: 2  →  3  #2"]
+def test_mutants_numbers_equal_changes_of_a_function() -> None:
+    changes = [str(mutant) for mutant in mutants("def f(a):\n    return a[2] + a[2]\n", "there.py")]
+    assert [one for one in changes if "2  →  3" in one] == ["f: 2  →  3", "f: 2  →  3  #2"]

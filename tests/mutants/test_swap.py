@@ -1,4 +1,4 @@
-"""What was imported before the exchange does the new thing after it."""
+"""Names imported before the exchange refer to the new code after it."""
 
 from __future__ import annotations
 

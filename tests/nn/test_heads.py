@@ -29,7 +29,7 @@ def test_levels_are_nested_and_sides_apart() -> None:
     assert not torch.equal(below, above)
 
 
-def test_members_share_nothing() -> None:
+def test_members_are_independent() -> None:
     head = IntervalHead(4, "softplus", generator=torch.Generator().manual_seed(0), members=2)
     hidden = torch.randn(2, 10, 4)
     moved = hidden.clone()
@@ -64,8 +64,8 @@ def test_gradients_agree_with_differences(name: str, training: bool) -> None:
     def outputs(hidden: torch.Tensor, *values: torch.Tensor) -> tuple[torch.Tensor, ...]:
         if isinstance(head, QuantileHead):
             head.generator.manual_seed(2)  # the same τ for every difference
-        found = torch.func.functional_call(head, dict(zip(names, values, strict=True)), hidden)
-        several = found if isinstance(found, tuple) else (found,)
+        result = torch.func.functional_call(head, dict(zip(names, values, strict=True)), hidden)
+        several = result if isinstance(result, tuple) else (result,)
         return tuple(part for part in several if torch.is_tensor(part) and part.requires_grad)
 
     assert torch.autograd.gradcheck(outputs, (hidden.requires_grad_(), *weights))

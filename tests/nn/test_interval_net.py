@@ -30,16 +30,16 @@ def graph(sparse: bool, part: bool) -> GraphInputs:
 
 
 def tensors(outputs: Any) -> list[Tensor]:
-    found: list[Tensor] = []
-    each(outputs, lambda part: found.append(part) or part)  # type: ignore[func-returns-value]
-    return found
+    results: list[Tensor] = []
+    each(outputs, lambda part: results.append(part) or part)  # type: ignore[func-returns-value]
+    return results
 
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("part", [False, True])
 @pytest.mark.parametrize("layers", [1, 2, 3])
 @pytest.mark.parametrize("head", HEADS)
-def test_in_chunks_and_by_members(
+def test_forward_in_chunks_and_by_members_gives_the_same_outputs(
     head: str, layers: int, part: bool, sparse: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     draw = torch.Generator().manual_seed(0)
@@ -53,6 +53,6 @@ def test_in_chunks_and_by_members(
         chunked = tensors(net(operands))
         apart = tensors(net.by_members(operands))
     assert wanted[0].shape[-2:] == (3, 17 if part else 40)
-    for found in (chunked, apart):
-        for ours, whole in zip(found, wanted, strict=True):
+    for outputs in (chunked, apart):
+        for ours, whole in zip(outputs, wanted, strict=True):
             torch.testing.assert_close(ours, whole, rtol=1e-12, atol=1e-12)

@@ -26,7 +26,7 @@ def test_evidential_likelihood_is_that_of_a_student_law() -> None:
     np.testing.assert_allclose(evidential_nll(gamma, nu, a, b, y), wanted, rtol=1e-9)
 
 
-def test_the_student_law_is_the_mixture_it_should_be() -> None:
+def test_student_quantiles_equal_those_of_the_simulated_mixture() -> None:
     """Draw variance and mean as a normal-inverse-gamma law says, then a target: same quantiles."""
     rng = np.random.default_rng(2)
     gamma, nu, a, b = 1.0, 2.0, 3.0, 1.5
@@ -48,7 +48,7 @@ def test_extreme_targets_cost_a_finite_amount(far: float) -> None:
     assert torch.isfinite(gamma.grad).all()
 
 
-def test_misplaced_evidence_by_hand() -> None:
+def test_misplaced_evidence_hand_computed() -> None:
     one = torch.ones(1)
     assert misplaced_evidence(one, 2 * one, 3 * one, -one).item() == 2 * (2 * 2 + 3)
 

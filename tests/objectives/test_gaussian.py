@@ -1,4 +1,4 @@
-"""Against torch's normal law, and by drawing."""
+"""Comparison with torch's normal distribution and with samples."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_normal_likelihood_and_divergence_by_torch() -> None:
     torch.testing.assert_close(normal_kl(mean, variance.log()), wanted)  # what is left out is 1
 
 
-def test_doubt_about_the_mean_is_averaged_over() -> None:
+def test_normal_nll_averages_over_the_variance_of_the_mean() -> None:
     draws = np.random.default_rng(3).normal(0.5, 2.0, 500_000)  # means
     sampled = -stats.norm.logpdf(1.0, draws, 1.5).mean()
     exact = normal_nll(

@@ -71,7 +71,7 @@ def numbers(kind: str) -> Tensor:
     draw = torch.Generator().manual_seed(sum(map(ord, kind)))
     noise = torch.rand(2, 2, NODES, generator=draw, dtype=torch.float64)
     place = torch.arange(NODES, dtype=torch.float64) % 3 - 1
-    found = {
+    inputs = {
         "lower": -1.0 - 0.2 * noise,
         "upper": 1.0 + 0.2 * noise,
         "y": 2.0 * place + 0.2 * noise,
@@ -80,7 +80,7 @@ def numbers(kind: str) -> Tensor:
         POSITIVE: 0.2 + noise,
         ABOVE_ONE: 1.2 + noise,
     }
-    return found[kind]
+    return inputs[kind]
 
 
 @pytest.mark.parametrize("name", OBJECTIVES)
@@ -97,10 +97,10 @@ def test_float32_agrees_with_float64(name: str) -> None:
     answers: list[list[Any]] = []
     for dtype in (torch.float32, torch.float64):
         exact = [numbers(kind).float().to(dtype).requires_grad_(kind != "y") for kind in kinds]
-        found = objective(*exact)
-        assert found.dtype == dtype
+        loss = objective(*exact)
+        assert loss.dtype == dtype
         wanted = [given for given in exact if given.requires_grad]
-        answers.append([found.detach(), *torch.autograd.grad(found.sum(), wanted)])
+        answers.append([loss.detach(), *torch.autograd.grad(loss.sum(), wanted)])
     for single, double in zip(*answers, strict=True):
         largest = double.abs().max().item()
         torch.testing.assert_close(single.double(), double, rtol=1e-5, atol=1e-6 * largest)

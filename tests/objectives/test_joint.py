@@ -27,7 +27,7 @@ def test_forms_that_settings_may_name_are_those_there_are() -> None:
     assert get_args(joint.WidthForm) == tuple(joint.WIDTHS)
 
 
-def test_terms_by_hand() -> None:
+def test_terms_hand_computed() -> None:
     assert joint.covered(LOWER, UPPER, Y).tolist() == [True, True, False, False]
     assert joint.coverage_penalty(LOWER, UPPER, Y, 0.9).item() == pytest.approx(0.16)
     assert joint.violation(LOWER, UPPER, Y).tolist() == [0.0, 0.0, 1.0, 2.0]
@@ -45,7 +45,7 @@ def test_terms_by_hand() -> None:
         ("all", "l2", 0.16 + 3 / 4 + 0.5 * 10),
     ],
 )
-def test_sums_by_hand(violation_form: str, width_form: str, wanted: float) -> None:
+def test_joint_loss_hand_computed(violation_form: str, width_form: str, wanted: float) -> None:
     got = joint.joint_loss(
         LOWER,
         UPPER,
@@ -101,7 +101,7 @@ def sum_of_terms(lower: Tensor, upper: Tensor, y: Tensor, lam: float, weight: Te
 
 
 @given(st.integers(0, 2**32 - 1), st.floats(0.0, 1.0), st.booleans())
-def test_the_fast_form_equals_the_sum_of_terms(seed: int, lam: float, weighted: bool) -> None:
+def test_joint_loss_equals_the_sum_of_terms(seed: int, lam: float, weighted: bool) -> None:
     lower, upper, y = bounds(seed)
     weight = torch.from_numpy(np.random.default_rng(seed).random(15)) if weighted else None
     fast = joint.joint_loss(lower, upper, y, confidence_level=0.9, lambda_width=lam, weight=weight)
@@ -153,7 +153,7 @@ def test_at_half_alpha_the_loss_is_half_alpha_times_the_winkler_score() -> None:
     assert (loss - hits).item() == pytest.approx(0.1 * winkler)
 
 
-def test_the_coverage_term_has_no_gradient() -> None:
+def test_coverage_penalty_has_no_gradient() -> None:
     lower, upper, y = bounds(2)
     term = joint.coverage_penalty(lower, upper, y, 0.9)
     assert not term.requires_grad
@@ -163,7 +163,7 @@ QUANTILES = torch.from_numpy(stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000))
 
 
 @pytest.mark.parametrize("lam", [0.025, 0.05, 0.1, 0.25])
-def test_printed_form_rests_at_coverage_one_minus_two_lambda(lam: float) -> None:
+def test_printed_form_converges_to_coverage_one_minus_two_lambda(lam: float) -> None:
     half = torch.tensor(1.0, dtype=torch.float64, requires_grad=True)
     adam = torch.optim.Adam([half], lr=0.02)
     for _ in range(600):
@@ -197,7 +197,7 @@ def test_published_form_pulls_by_two_lambda_minus_one_at_any_coverage(
     assert gradient.item() == pytest.approx(2 * lam - 1, abs=1e-6)
 
 
-def test_nothing_violated_costs_nothing() -> None:
+def test_joint_loss_without_violations_is_the_coverage_penalty() -> None:
     wide = torch.full((4,), 100.0)
     loss = joint.joint_loss(
         -wide, wide, Y, confidence_level=0.9, lambda_width=0.0, violation_form="violated"
@@ -246,7 +246,7 @@ def test_bounds_belong_to_the_interval() -> None:
         assert loss.item() == pytest.approx(0.5)
 
 
-def test_a_multiple_of_the_loss_has_a_multiple_of_the_gradient() -> None:
+def test_joint_loss_times_three_has_three_times_the_gradient() -> None:
     lower, upper, y = bounds(4)
     loss = joint.joint_loss(lower, upper, y, confidence_level=0.9, lambda_width=0.1)
     once = torch.autograd.grad(loss, (lower, upper), retain_graph=True)

@@ -1,4 +1,4 @@
-"""By hand, and against scikit-learn."""
+"""Hand-computed values, and comparison with scikit-learn."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOWER = torch.tensor([0.0, 1.0, 0.0, 3.0], dtype=torch.float64)
 UPPER = torch.tensor([2.0, 3.0, 4.0, 7.0], dtype=torch.float64)
 
 
-def test_pinball_by_hand_and_by_scikit_learn() -> None:
+def test_pinball_hand_computed_and_equals_scikit_learn() -> None:
     costs = pinball(LOWER, Y, 0.1)
     assert costs.tolist() == pytest.approx([0.1, 0.2, 0.9, 0.6])
     assert costs.mean().item() == pytest.approx(mean_pinball_loss(Y, LOWER, alpha=0.1))

@@ -1,4 +1,4 @@
-"""By hand, and where the loss rests."""
+"""Hand-computed values, and the coverage at which the loss has its minimum."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LOWER = torch.tensor([0.0, 1.0, 0.0, 3.0], dtype=torch.float64)
 UPPER = torch.tensor([2.0, 3.0, 4.0, 7.0], dtype=torch.float64)
 
 
-def test_rqr_by_hand() -> None:
+def test_rqr_hand_computed() -> None:
     """κ = −1, 0, 5, 12; inside are the first two; widths 2, 2, 4, 4."""
     options = {"wanted_coverage": 0.9, "lambda_width": 1.0, "gamma_order": 1.0}
     costs = rqr(LOWER, UPPER, Y, **options)
@@ -28,7 +28,7 @@ def test_rqr_by_hand() -> None:
 
 
 @pytest.mark.parametrize("lam", [0.0, 0.1, 1.0])
-def test_rqr_rests_at_the_wanted_coverage_whatever_lambda_is(lam: float) -> None:
+def test_rqr_converges_to_the_wanted_coverage_for_any_lambda(lam: float) -> None:
     y = torch.from_numpy(stats.norm.ppf((np.arange(20_000) + 0.5) / 20_000))
     bounds = torch.tensor([-1.0, 1.0], dtype=torch.float64, requires_grad=True)
     adam = torch.optim.Adam([bounds], lr=0.02)

@@ -62,7 +62,7 @@ def test_quick_is_one_seed_of_two_epochs_on_two_data_sets() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         ({"datasets": ("basics",)}, "unknown data set 'basics': did you mean basic"),
         ({"metrics": ("picpp",)}, "unknown metric 'picpp': did you mean picp"),
@@ -97,15 +97,13 @@ def test_quick_is_one_seed_of_two_epochs_on_two_data_sets() -> None:
         ({"rows": "datasets"}, "unknown axis 'datasets': did you mean dataset"),
     ],
 )
-def test_names_that_are_not_there_are_found_before_anything_trains(
-    change: dict[str, Any], words: str
-) -> None:
-    with pytest.raises(UnknownNameError, match=words):
+def test_make_plan_unknown_names_raise(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnknownNameError, match=message):
         make_plan(replace(SPEC, **change))
 
 
 @pytest.mark.parametrize(
-    ("change", "words"),
+    ("change", "message"),
     [
         (
             {"variants": (Variant("x", "sqr"), Variant("x", "rqr"))},
@@ -120,12 +118,12 @@ def test_names_that_are_not_there_are_found_before_anything_trains(
         ({"variants": ()}, "expected data sets and variants, got none"),
     ],
 )
-def test_what_would_be_mixed_up_or_empty(change: dict[str, Any], words: str) -> None:
-    with pytest.raises(SettingError, match=words):
+def test_make_plan_ambiguous_or_empty_spec_raises(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(SettingError, match=message):
         make_plan(replace(SPEC, **change))
 
 
-def test_a_data_set_may_be_drawn_anew_for_each_seed() -> None:
+def test_make_plan_seed_option_draws_the_data_per_seed() -> None:
     drawn = Condition("x", {"options": {"nodes": 50, "draw": SEED}})
     plan = make_plan(replace(SPEC, conditions=(drawn,), datasets=("basic",)))
     options = [p.cell.options for p in plan.cells if p.variant == "one"]

@@ -29,7 +29,7 @@ def test_all_tables_and_figures_are_there() -> None:
 
 
 @pytest.mark.parametrize("spec", specs().values(), ids=specs())
-def test_a_spec_is_short_and_names_what_exists(spec: Spec) -> None:
+def test_spec_is_valid_and_at_most_40_lines(spec: Spec) -> None:
     check_spec(spec)
     check_shown(spec)
     assert len((HERE / f"{spec.name}.py").read_text().splitlines()) <= 40
@@ -48,7 +48,7 @@ def test_specs_import_no_torch() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_facts_by_hand() -> None:
+def test_facts_equal_figures_of_the_paper() -> None:
     main = {(r["variant"], r["dataset"], r["metric"]): r["value"] for r in read_facts("main")}
     assert main["SQR", "basic", "picp"] == "0.85"
     assert main["CF-GNN", "ba", "mpiw"] == "68.27"
@@ -56,7 +56,7 @@ def test_facts_by_hand() -> None:
     assert len(best_lambdas()) == 19
 
 
-def test_every_variant_lives_under_a_protocol() -> None:
+def test_every_variant_has_a_protocol() -> None:
     for spec in specs().values():
         for variant in spec.variants:
             assert any(getattr(variant, protocol) is not None for protocol in PROTOCOLS)

@@ -34,17 +34,17 @@ SPEC = Spec(
 
 def rows(plan: Plan, figures: dict[tuple[str, str], tuple[float, float]]) -> dict[str, Any]:
     """Two seeds, a hundredth apart in coverage."""
-    found = {}
+    results = {}
     for planned in plan.cells:
         picp, mpiw = figures[planned.dataset, planned.variant]
-        found[planned.cell.key()] = {
+        results[planned.cell.key()] = {
             "seed": planned.cell.seed,
             "confidence_level": planned.cell.confidence_level,
             "picp": picp + 0.01 * planned.cell.seed,
             **{"mpiw": mpiw, "mpiw_raw": 10 * mpiw, "winkler": 2.0, "winkler_one": 1.0},
             **{"mpe": 0.1, "sharpness": 0.1},
         }
-    return found
+    return results
 
 
 FIGURES = {
@@ -63,7 +63,7 @@ def table_of(spec: Spec, protocol: str = "corrected") -> tuple[Plan, pd.DataFram
     return plan, frame, make_table(plan, frame)
 
 
-def test_means_spreads_and_marks_by_hand() -> None:
+def test_table_means_deviations_and_marks_hand_computed() -> None:
     _, _, table = table_of(SPEC)
     assert table.headings == ("dataset", "SQR", "RQR", "CF-GNN")
     er, ba = table.rows
@@ -79,12 +79,12 @@ def test_means_spreads_and_marks_by_hand() -> None:
     assert [place[1].best for place in published.rows[1][1:]] == [False, False, False]
 
 
-def test_a_method_alone_is_not_called_the_narrowest() -> None:
+def test_table_of_one_method_marks_no_narrowest() -> None:
     _, _, table = table_of(replace(SPEC, variants=SPEC.variants[:1]))
     assert not table.rows[0][1][1].best
 
 
-def test_rows_of_a_third_axis() -> None:
+def test_table_with_conditions_has_a_column_for_them() -> None:
     spec = replace(SPEC, conditions=(Condition("a"), Condition("b", {"split": "degree"})))
     _, _, table = table_of(spec)
     assert table.headings[:2] == ("dataset", "condition")
@@ -116,7 +116,7 @@ def test_beside_the_paper_in_the_papers_units() -> None:
     assert "SQR MPIW 0.360 (largest 0.520, 2 figures)" in shown.note
 
 
-def test_the_published_winkler_score_counts_a_miss_once() -> None:
+def test_table_published_winkler_score_counts_a_miss_once() -> None:
     spec = replace(SPEC, metrics=("winkler",), facts=None)
     assert table_of(spec)[2].rows[0][1][0].mean == 2.0
     assert table_of(spec, "published")[2].rows[0][1][0].mean == 1.0
@@ -143,7 +143,7 @@ def headline(protocol: str) -> dict[str, tuple[Any, ...]]:
     return {str(row[0]): row[1:] for row in table.rows}
 
 
-def test_the_headline_is_a_ratio_of_averages() -> None:
+def test_headline_is_a_ratio_of_averages() -> None:
     lines = headline("corrected")
     # 0.1 against averages of 0.3 (SQR: 0.4 and 0.2) and 0.3 (RQR), CF-GNN in no mean
     assert [lines[name][0].split(" / ")[1] for name in ("SQR", "RQR")] == ["−67 %", "−67 %"]
@@ -151,7 +151,7 @@ def test_the_headline_is_a_ratio_of_averages() -> None:
     assert lines["CF-GNN"][0].endswith("/ −67 %")
 
 
-def test_the_papers_headline_comes_from_its_bayesian_baseline() -> None:
+def test_headline_published_uses_the_bayesian_baseline() -> None:
     variants = tuple(Variant(name, "sqr") for name in ("SQR", "RQR", "Bayesian", "MC dropout"))
     spec = replace(SPEC, variants=(*variants, Variant("QpiGNN λ tuned", "qpignn")))
     plan = make_plan(replace(spec, table="headline"), "published")
@@ -162,7 +162,7 @@ def test_the_papers_headline_comes_from_its_bayesian_baseline() -> None:
     assert lines["the same without the widest"] == "+31 % / +55 %"
 
 
-def test_counts_and_words_need_no_rows() -> None:
+def test_tables_of_counts_and_baselines_need_no_rows() -> None:
     sizes = make_table(make_plan(find_spec("datasets"), "published"), pd.DataFrame())
     lines = {row[0]: [place[0].mean for place in row[1:]] for row in sizes.rows}
     assert lines["twitch"] == [1912, 31299, 3169]
@@ -170,8 +170,8 @@ def test_counts_and_words_need_no_rows() -> None:
     beside = against_paper(plan, pd.DataFrame()).set_index(["dataset", "metric"])
     assert beside.loc[("anaheim", "edges"), "difference"] == 0
     assert beside.loc[("tree", "nodes"), "difference"] == 511 - 1000
-    words = make_table(make_plan(find_spec("baselines")), pd.DataFrame())
-    assert words.headings[0] == "method"
+    baselines = make_table(make_plan(find_spec("baselines")), pd.DataFrame())
+    assert baselines.headings[0] == "method"
 
 
 TABLE = Table(
@@ -182,7 +182,7 @@ TABLE = Table(
 )
 
 
-def test_markdown() -> None:
+def test_to_markdown_writes_headings_marks_and_notes() -> None:
     lines = to_markdown(TABLE).splitlines()
     assert lines[2] == "| data_set | A |"
     assert lines[4] == "| er | **0.914** ± 0.012 / <u>12.3</u> |"

@@ -43,8 +43,8 @@ def test_coverage_width_by_dataset_has_a_panel_per_data_set_and_a_mark_per_metho
     assert titles[:2] == ["er", "ba"]
     wanted, *marks = (line for line in figure.axes[0].lines if len(line.get_xdata()) > 0)
     assert set(wanted.get_ydata()) == {0.9}
-    found = {(float(mark.get_xdata()[0]), float(mark.get_ydata()[0])) for mark in marks}
-    assert {(round(x, 6), round(y, 6)) for x, y in found} == {(0.1, 0.9), (0.2, 0.7)}
+    points = {(float(mark.get_xdata()[0]), float(mark.get_ydata()[0])) for mark in marks}
+    assert {(round(x, 6), round(y, 6)) for x, y in points} == {(0.1, 0.9), (0.2, 0.7)}
     # the standard error of two values 0.02 apart is 0.01
     bars = [
         segment[:, 1]
@@ -90,7 +90,7 @@ def test_methods_look_alike_in_no_two_cases() -> None:
         assert look["markerfacecolor"] == "white"
 
 
-def test_a_data_set_that_a_method_lacks_is_left_out() -> None:
+def test_coverage_width_leaves_out_missing_data_sets_of_a_method() -> None:
     some = [row for row in rows() if (row["dataset"], row["method"]) != ("ba", "sqr")]
     panels = coverage_width_by_dataset(some, 0.9).axes
     assert len(panels[0].containers) == 2

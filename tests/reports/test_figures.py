@@ -7,7 +7,7 @@ from qpignn import Intervals
 from qpignn.reports.figures import save_figure
 
 
-def test_the_band_marks_what_is_missed(tmp_path: Path) -> None:
+def test_plot_marks_missed_targets(tmp_path: Path) -> None:
     y = np.array([3.0, 1.0, 2.0])
     intervals = Intervals(y, y - np.array([1, 1, -0.5]), y + 1, 0.9)
     figure = intervals.plot(y)

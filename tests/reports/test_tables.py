@@ -39,7 +39,7 @@ def test_mean_and_deviation_over_seeds() -> None:
     assert math.isnan(table["limit"].iloc[1])
 
 
-def test_ranks_by_hand() -> None:
+def test_ranking_hand_computed() -> None:
     def line(method: str, picp: float, mpiw: float, winkler: float) -> dict[str, object]:
         return {**row("er", picp, mpiw), "method": method, "winkler": winkler}
 
@@ -124,13 +124,13 @@ def test_exploded_seeds_are_far_above_the_median_of_the_others() -> None:
     assert line["median"] == pytest.approx(0.2)
     assert line["mean"] == pytest.approx(0.55)
     assert line["mean_without"] == pytest.approx(0.2)
-    for calm in (
+    for ordinary in (
         widths(0.1, 0.2, 0.9, 0.3),  # less than five times
         widths(0.001, 0.002, 0.04, 0.003),  # narrow whatever the others are
         widths(0.1, 9.0),  # two seeds: which of them is wrong?
         pd.DataFrame(),
     ):
-        assert exploded_seeds(calm, by).empty
+        assert exploded_seeds(ordinary, by).empty
     assert exploded_seeds(widths(0.1, float("inf"), 0.1), by)["seed"].tolist() == [1]
     both = pd.concat([widths(0.1, 0.1, 0.1), widths(0.1, 2.0, 0.1, method="b")])
     assert exploded_seeds(both, by)["method"].tolist() == ["b"]

@@ -7,7 +7,7 @@ from qpignn.errors import SettingError
 from qpignn.runtime import device
 
 
-def test_small_work_takes_one_thread_and_gives_the_others_back() -> None:
+def test_limit_threads_uses_one_thread_for_small_work_and_restores() -> None:
     before = torch.get_num_threads()
     torch.set_num_threads(2)
     try:
@@ -23,7 +23,7 @@ def test_small_work_takes_one_thread_and_gives_the_others_back() -> None:
         torch.set_num_threads(before)
 
 
-def test_precision_is_given_back() -> None:
+def test_matmul_precision_is_restored() -> None:
     before = torch.get_float32_matmul_precision()
     with device.matmul_precision("medium"):
         assert torch.get_float32_matmul_precision() == "medium"
@@ -34,7 +34,7 @@ def test_precision_is_given_back() -> None:
 
 
 @pytest.mark.parametrize("name", ["gpu", "cpu0", "", "meta", "cuda:77"])
-def test_devices_that_are_not_here(name: str) -> None:
+def test_find_device_missing_device_is_refused(name: str) -> None:
     with pytest.raises(SettingError, match=r"device: expected"):
         device.find_device(name)
 

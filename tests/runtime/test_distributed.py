@@ -23,8 +23,8 @@ RUN = [sys.executable, "-m", "torch.distributed.run"]
 ENOUGH = 240  # seconds for a job of a few processes on a busy machine
 
 
-def start(processes: int, *words: str, port: int) -> subprocess.Popen[str]:
-    command = [*RUN, "--nproc-per-node", str(processes), "--master-port", str(port), *words]
+def start(processes: int, *arguments: str, port: int) -> subprocess.Popen[str]:
+    command = [*RUN, "--nproc-per-node", str(processes), "--master-port", str(port), *arguments]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.Popen(
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -34,9 +34,9 @@ def start(processes: int, *words: str, port: int) -> subprocess.Popen[str]:
 def free_port() -> int:
     import socket
 
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
 
 
 SCRIPT = """
@@ -66,18 +66,18 @@ def test_two_ranks_give_the_numbers_of_one(tmp_path: Path) -> None:
     script = tmp_path / "job.py"
     script.write_text(SCRIPT.format(settings=ALIKE))
     job = start(2, str(script), str(tmp_path), port=free_port())
-    said, _ = job.communicate(timeout=ENOUGH)
-    assert job.returncode == 0, said
+    output, _ = job.communicate(timeout=ENOUGH)
+    assert job.returncode == 0, output
     data = load_dataset("basic", nodes=200)
     alone = QpiGNN(**ALIKE).fit(data).predict_interval(data)
     for rank in (0, 1):
-        found = pd.read_csv(tmp_path / f"{rank}.csv")
-        np.testing.assert_allclose(found["lower"], alone.lower, rtol=1e-6, atol=1e-9)
-        np.testing.assert_allclose(found["upper"], alone.upper, rtol=1e-6, atol=1e-9)
+        frame = pd.read_csv(tmp_path / f"{rank}.csv")
+        np.testing.assert_allclose(frame["lower"], alone.lower, rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(frame["upper"], alone.upper, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.slow
-def test_a_rank_that_dies_ends_the_job_and_another_number_of_ranks_goes_on(tmp_path: Path) -> None:
+def test_fit_with_a_dead_rank_ends_and_resumes_with_another_number_of_ranks(tmp_path: Path) -> None:
     out = tmp_path / "model"
     fit = ["-m", "qpignn", "fit", "--dataset", "basic", "--out", str(out), "--lambda-width", "0.05"]
     fit += ["--epochs", "600", "--set", "patience=600", "--set", "batch_size=256"]
@@ -91,12 +91,12 @@ def test_a_rank_that_dies_ends_the_job_and_another_number_of_ranks_goes_on(tmp_p
             assert time.monotonic() < deadline
             time.sleep(0.2)
         os.kill(children(job.pid)[-1], signal.SIGKILL)
-        said, _ = job.communicate(timeout=ENOUGH)
+        output, _ = job.communicate(timeout=ENOUGH)
     finally:
         job.kill()
     assert job.returncode != 0
-    assert "another one has ended" in said
-    assert "--resume" in said
+    assert "another one has ended" in output
+    assert "--resume" in output
     assert not (out / "model.json").exists()
     again = subprocess.run(
         [sys.executable, *fit, "--resume", "--json"], capture_output=True, text=True, check=False
@@ -108,11 +108,11 @@ def test_a_rank_that_dies_ends_the_job_and_another_number_of_ranks_goes_on(tmp_p
 
 
 def children(pid: int) -> list[int]:
-    found = Path(f"/proc/{pid}/task/{pid}/children").read_text()
-    return sorted(int(word) for word in found.split())
+    text = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return sorted(int(word) for word in text.split())
 
 
-def test_alone_nothing_is_shared() -> None:
+def test_distributed_functions_of_one_rank_change_nothing() -> None:
     numbers = torch.arange(3.0)
     with distributed.process_group():
         distributed.average_over_ranks(numbers)
@@ -129,12 +129,14 @@ def test_alone_nothing_is_shared() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_every_job_is_done_once_and_told_to_all(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_split_work_does_every_job_once_and_shares_the_results(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without processes: what each rank would do, with the others' results handed to it."""
     jobs, results = [*range(7)], {}
 
-    def broadcast(found: torch.Tensor, owner: int) -> None:
-        results.setdefault((owner, len(sent)), found)
+    def broadcast(tensor: torch.Tensor, owner: int) -> None:
+        results.setdefault((owner, len(sent)), tensor)
         sent.append(owner)
 
     done: list[int] = []
@@ -144,10 +146,10 @@ def test_every_job_is_done_once_and_told_to_all(size: int, monkeypatch: pytest.M
     for rank in range(size):
         sent: list[int] = []
         monkeypatch.setattr(distributed, "rank", lambda rank=rank: rank)
-        found = [
+        parts = [
             *distributed.split_work(jobs, lambda j: done.append(j) or torch.tensor(j), torch.zeros)
         ]
-        assert len(found) == 7
+        assert len(parts) == 7
         owners.append(sent)
     assert sorted(done) == jobs
     assert all(order == owners[0] for order in owners)  # else they would wait for each other

@@ -24,7 +24,7 @@ def test_chunks_cover_every_row_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_what_does_not_fit_lies_in_a_file_without_a_name(
+def test_allocate_tensor_beyond_memory_uses_an_unlinked_file(
     dtype: torch.dtype, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(memory.tempfile, "tempdir", str(tmp_path))
@@ -124,7 +124,7 @@ def test_processes_started_meanwhile_have_large_pages(monkeypatch: pytest.Monkey
     assert huge_kilobytes() == before
 
 
-def test_what_the_user_told_glibc_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_huge_pages_keeps_tunables_of_the_user(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(memory.TUNABLES, "glibc.malloc.check=0")
     with memory.huge_pages():
         assert os.environ[memory.TUNABLES] == "glibc.malloc.check=0"
@@ -150,11 +150,11 @@ def test_fit_with_a_full_tmpdir_ends_with_one_sentence_not_with_sigbus(tmp_path:
     tool = shutil.which("unshare")
     begin = next(
         (
-            words
+            command
             for user in ([], ["--user", "--map-root-user"])
-            if (words := [str(tool), *user, "--mount", "sh", "-c"])
+            if (command := [str(tool), *user, "--mount", "sh", "-c"])
             and tool
-            and not subprocess.run([*words, mount], capture_output=True, check=False).returncode
+            and not subprocess.run([*command, mount], capture_output=True, check=False).returncode
         ),
         None,
     )

@@ -62,7 +62,7 @@ def test_load_object_missing_module_names_it() -> None:
         load_object("no_such_package.module:Mine")
 
 
-def test_load_object_failing_file_tells_the_error_and_can_be_corrected(plugin: Path) -> None:
+def test_load_object_failing_file_raises_and_can_be_corrected(plugin: Path) -> None:
     text = plugin.read_text()
     plugin.write_text("raise ValueError('wrong here')\n")
     with pytest.raises(SettingError, match="ValueError: wrong here"):

@@ -21,7 +21,7 @@ def test_another_seed_or_purpose_is_another_stream(other: tuple[int, str]) -> No
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "0", True, None])
-def test_a_seed_is_a_whole_number_from_zero(seed: object) -> None:
+def test_numpy_rng_invalid_seed_raises(seed: object) -> None:
     with pytest.raises(SettingError, match="seed: expected a whole number"):
         numpy_rng(seed, "x")  # type: ignore[arg-type]
 
@@ -46,7 +46,7 @@ def test_legacy_streams_equal_the_seeded_global_generators() -> None:
     assert got == wanted
 
 
-def test_drawing_leaves_the_global_generators_alone() -> None:
+def test_drawing_does_not_change_the_global_generators() -> None:
     state = torch.get_rng_state()
     torch.rand(3, generator=torch_rng(0, "x"))
     torch.rand(3, generator=LegacyStreams(0).torch)

@@ -20,7 +20,7 @@ CONTENT = b"id,target\n0,1\n"
 FILES = {file.path: file for entry in (BENCHMARK | EXTRA).values() for file in entry.files}
 
 
-def test_there_are_files_to_check() -> None:
+def test_catalog_has_more_than_20_files() -> None:
     assert len(FILES) > 20
 
 
@@ -72,7 +72,7 @@ def everything_under(folder: Path) -> list[Path]:
 
 
 @pytest.mark.parametrize("way", ["tampered", "elsewhere"])
-def test_what_is_not_the_published_file_never_gets_its_name(
+def test_fetch_of_another_content_is_refused_and_leaves_no_file(
     server: str, tmp_path: Path, way: str
 ) -> None:
     digest = hashlib.sha256(CONTENT).hexdigest()
@@ -82,7 +82,7 @@ def test_what_is_not_the_published_file_never_gets_its_name(
     assert fetch(SourceFile("a.csv", (f"{server}/good",), sha256=digest)).read_bytes() == CONTENT
 
 
-def test_a_file_without_a_digest_is_not_downloaded(server: str, tmp_path: Path) -> None:
+def test_fetch_file_without_a_digest_is_refused(server: str, tmp_path: Path) -> None:
     file = SourceFile("a.csv", (f"{server}/good",))
     with pytest.raises(DataFileError, match="no known digest to check a download against"):
         fetch(file)
@@ -90,10 +90,10 @@ def test_a_file_without_a_digest_is_not_downloaded(server: str, tmp_path: Path) 
     cached = tmp_path / "cache" / "a.csv"
     cached.parent.mkdir()
     cached.write_bytes(CONTENT)
-    assert find(file) is None  # nor is one that somebody put into the cache
+    assert find(file) is None  # nor is a file that was put into the cache
 
 
-def test_files_of_ones_own_are_used_as_they_are(
+def test_fetch_uses_files_of_the_data_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("QPIGNN_DATA_DIR", str(tmp_path))
@@ -102,7 +102,7 @@ def test_files_of_ones_own_are_used_as_they_are(
 
 
 @pytest.mark.parametrize("country", COUNTRIES)
-def test_twitch_of_other_countries_must_be_ones_own(
+def test_fetch_twitch_of_other_countries_without_a_digest_is_refused(
     server: str, country: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("QPIGNN_OFFLINE", "1" if country == "PTBR" else "0")

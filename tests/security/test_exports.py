@@ -65,7 +65,7 @@ def spreadsheet_rows(content: bytes, delimiter: str = ",") -> list[list[str]]:
     return list(csv.reader(text, delimiter=delimiter))
 
 
-def test_ids_go_out_as_they_came_in(
+def test_predict_writes_ids_unchanged(
     qpignn: Callable[..., Any], fitted: Path, tmp_path: Path
 ) -> None:
     for out in (tmp_path / "i.csv", tmp_path / "i.parquet"):
@@ -76,13 +76,13 @@ def test_ids_go_out_as_they_came_in(
     assert pd.read_parquet(tmp_path / "i.parquet")["id"].tolist() == IDS
 
 
-def test_a_spreadsheet_gets_no_formulas(
+def test_predict_spreadsheet_has_no_formulas(
     qpignn: Callable[..., Any], fitted: Path, tmp_path: Path
 ) -> None:
     done = qpignn("predict", fitted, "--spreadsheet", "--out", tmp_path / "i.csv")
     assert done.code == 0, done.err
-    found = cells(tmp_path / "i.csv")
-    assert found == [*(f"'{id}" for id in HOSTILE), *PLAIN, *INSIDE]
+    values = cells(tmp_path / "i.csv")
+    assert values == [*(f"'{id}" for id in HOSTILE), *PLAIN, *INSIDE]
     for delimiter in ",;\t|":  # some countries separate cells by another sign
         rows = spreadsheet_rows((tmp_path / "i.csv").read_bytes(), delimiter)
         assert len(rows) == 1 + len(IDS)
@@ -122,14 +122,14 @@ def test_to_csv_column_names_are_cells_too() -> None:
     assert list(frame.columns) == ["=1+1", "x\r=2"]
 
 
-def test_a_notebook_shows_ids_as_text() -> None:
+def test_intervals_html_escapes_ids() -> None:
     hostile = "<img src=x onerror=alert(1)>"
     shown = Intervals([1.0], [0.0], [2.0], 0.9, [hostile])._repr_html_()
     assert "<img" not in shown
     assert "&lt;img" in shown
 
 
-def test_names_give_no_commands_to_the_terminal(qpignn: Callable[..., Any], tmp_path: Path) -> None:
+def test_control_characters_are_not_printed(qpignn: Callable[..., Any], tmp_path: Path) -> None:
     clear = "\x1b[2J\x1b]0;title\x07"
     assert "\x1b" not in printable(clear)
     assert printable("Größe 90\u00a0% → ∞\n") == "Größe 90\u00a0% → ∞\n"
@@ -138,12 +138,12 @@ def test_names_give_no_commands_to_the_terminal(qpignn: Callable[..., Any], tmp_
     frame.to_csv(tmp_path / "nodes.csv", index=False)
     out = tmp_path / "model"
     settings = ("--set", "hidden=4", "--set", "members=5", "--epochs", 1)
-    for words in (
+    for arguments in (
         ("fit", "--nodes", tmp_path / "nodes.csv", "--target", "y", "--out", out, *settings),
         ("fit", "--nodes", tmp_path / "nodes.csv", "--target", f"{clear}y", "--out", out),
         ("evaluate", out),
         ("report", out, "--by", f"{clear}kind"),
     ):
-        done = qpignn(*words)
-        assert "\x1b[2J" not in done.out + done.err, words
-        assert "\x07" not in done.out + done.err, words
+        done = qpignn(*arguments)
+        assert "\x1b[2J" not in done.out + done.err, arguments
+        assert "\x07" not in done.out + done.err, arguments

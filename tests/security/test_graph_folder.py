@@ -1,4 +1,4 @@
-"""A mapped graph from a stranger: its headers are matched, not evaluated, and its sizes checked."""
+"""Untrusted mapped graphs: headers are matched, not evaluated, and sizes are checked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PLAIN = "{'descr': '<f8', 'fortran_order': False, 'shape': (40,), }"
 NUMBERS = bytes(40 * 8)
 
 
-def test_an_honest_array_is_read(graph: Path) -> None:
+def test_open_graph_with_an_exchanged_valid_array(graph: Path) -> None:
     exchange_array(graph, "y.npy", npy(PLAIN, NUMBERS))
     assert open_graph(graph).y.tolist() == [0.0] * 40
 
@@ -50,7 +50,7 @@ def test_an_honest_array_is_read(graph: Path) -> None:
     ],
     ids=lambda header: header[:70],
 )
-def test_headers_that_say_something_else(
+def test_open_graph_invalid_array_header_is_refused(
     graph: Path, header: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -60,13 +60,13 @@ def test_headers_that_say_something_else(
     assert not (tmp_path / "pwned").exists()
 
 
-def test_a_description_and_a_header_that_agree_on_what_is_not_there(graph: Path) -> None:
+def test_open_graph_header_and_description_beyond_the_file_are_refused(graph: Path) -> None:
     rows = 2**61  # times eight bytes is 0 in 64 bits
-    told = json.loads((graph / "mapped.json").read_text())
+    description = json.loads((graph / "mapped.json").read_text())
     names = ("x.npy", "edge_index.npy", "y.npy")
-    told["files"] = {name: told["files"][name] for name in names}
-    columns = told["files"]["x.npy"]["shape"][1]
-    (graph / "mapped.json").write_text(json.dumps({**told, "nodes": rows}))
+    description["files"] = {name: description["files"][name] for name in names}
+    columns = description["files"]["x.npy"]["shape"][1]
+    (graph / "mapped.json").write_text(json.dumps({**description, "nodes": rows}))
     y = npy(PLAIN.replace("40", str(rows)))
     x = npy(PLAIN.replace("(40,)", f"({rows}, {columns})").replace("<f8", "<f4"))
     exchange_array(graph, "y.npy", y, shape=[rows])
@@ -76,30 +76,32 @@ def test_a_description_and_a_header_that_agree_on_what_is_not_there(graph: Path)
 
 
 @pytest.mark.parametrize("version", [(2, 0), (3, 0), (9, 9)])
-def test_other_versions_whose_headers_may_be_huge(graph: Path, version: tuple[int, int]) -> None:
+def test_open_graph_huge_header_of_another_version_is_refused(
+    graph: Path, version: tuple[int, int]
+) -> None:
     exchange_array(graph, "y.npy", npy(PLAIN + " " * 10**6, NUMBERS, version))
     with within(), pytest.raises(ReadError, match=r"y\.npy"):
         open_graph(graph)
 
 
-def test_objects_are_not_unpickled(graph: Path, tmp_path: Path) -> None:
+def test_open_graph_object_arrays_are_not_unpickled(graph: Path, tmp_path: Path) -> None:
     stream = io.BytesIO()
     np.save(stream, bombs(tmp_path / "trace", 40), allow_pickle=True)
     np.load(io.BytesIO(stream.getvalue()), allow_pickle=True)
     assert (tmp_path / "trace").exists()  # the bomb is a real one
     (tmp_path / "trace").unlink()
-    for told in ({}, {"dtype": "|O"}):
-        exchange_array(graph, "y.npy", stream.getvalue(), **told)
+    for fields in ({}, {"dtype": "|O"}):
+        exchange_array(graph, "y.npy", stream.getvalue(), **fields)
         with pytest.raises(ReadError, match=r"y\.npy|damaged"):
             open_graph(graph)
     assert not (tmp_path / "trace").exists()
 
 
 @pytest.mark.parametrize("name", ["../secret.npy", "/etc/passwd", "x", "y.npy/../y.npy", "a\0.npy"])
-def test_files_outside_the_folder_are_not_looked_at(graph: Path, name: str) -> None:
-    told = json.loads((graph / "mapped.json").read_text())
-    told["files"][name] = told["files"]["y.npy"]
-    (graph / "mapped.json").write_text(json.dumps(told))
+def test_open_graph_files_outside_the_folder_are_not_read(graph: Path, name: str) -> None:
+    description = json.loads((graph / "mapped.json").read_text())
+    description["files"][name] = description["files"]["y.npy"]
+    (graph / "mapped.json").write_text(json.dumps(description))
     with pytest.raises(ReadError, match=r"a damaged mapped\.json"):
         open_graph(graph)
 
@@ -123,15 +125,17 @@ def test_files_outside_the_folder_are_not_looked_at(graph: Path, name: str) -> N
     ],
     ids=lambda changes: str(changes)[:60],
 )
-def test_descriptions_of_another_kind(graph: Path, changes: dict[str, Any]) -> None:
-    told = json.loads((graph / "mapped.json").read_text())
-    (graph / "mapped.json").write_text(json.dumps({**told, **changes}))
+def test_open_graph_description_with_wrong_types_is_refused(
+    graph: Path, changes: dict[str, Any]
+) -> None:
+    description = json.loads((graph / "mapped.json").read_text())
+    (graph / "mapped.json").write_text(json.dumps({**description, **changes}))
     with within(), pytest.raises(ReadError):
         open_graph(graph)
 
 
 @pytest.mark.parametrize("content", [b"[" * 10**6, b'{"nodes": NaN}', b"\xff", b"5", b"null"])
-def test_json_that_is_none_or_without_end(graph: Path, content: bytes) -> None:
+def test_open_graph_invalid_or_deep_json_is_refused(graph: Path, content: bytes) -> None:
     (graph / "mapped.json").write_bytes(content)
     with within(), pytest.raises(ReadError, match=r"a damaged mapped\.json"):
         open_graph(graph)
@@ -166,7 +170,7 @@ def test_ids_are_numbers_or_text(graph: Path, ids: list[Any]) -> None:
         open_graph(graph)
 
 
-def test_a_linked_room_is_not_emptied(graph: Path, tmp_path: Path) -> None:
+def test_write_graph_with_a_linked_staging_folder_is_refused(graph: Path, tmp_path: Path) -> None:
     data = open_graph(graph)
     (tmp_path / "outside").mkdir()
     (tmp_path / "outside" / "mine.txt").write_text("mine")

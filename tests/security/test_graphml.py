@@ -1,4 +1,4 @@
-"""GraphML from a stranger: no entity expands, no other file is read, no packed one fills memory."""
+"""Untrusted GraphML: no entity expands, no other file is read, no packed one fills memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def graphml(value: str, before: str = "") -> str:
     return f'<?xml version="1.0"?>{before}{inside}'
 
 
-def test_an_honest_file_is_read(tmp_path: Path) -> None:
+def test_read_graph_valid_graphml(tmp_path: Path) -> None:
     path = tmp_path / "g.graphml"
     path.write_text(graphml("&lt;script&gt;"))
     data = read_graph(path, None, target=None)
@@ -65,7 +65,7 @@ def test_declarations_are_refused_before_anything_expands(
     assert "root:" not in str(caught.value)
 
 
-def test_an_entity_that_is_not_declared_is_an_error(tmp_path: Path) -> None:
+def test_read_graph_undeclared_entity_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "g.graphml"
     path.write_text(graphml("&e11;"))
     with pytest.raises(ReadError, match="broken XML"):
@@ -83,7 +83,7 @@ def test_other_files_are_not_included(tmp_path: Path) -> None:
     assert data.num_nodes == 2
 
 
-def test_elements_nested_without_end(tmp_path: Path) -> None:
+def test_read_graph_deeply_nested_elements(tmp_path: Path) -> None:
     path = tmp_path / "g.graphml"
     deep = 100_000
     path.write_text(graphml("x").replace("<graph ", "<a>" * deep + "</a>" * deep + "<graph "))
@@ -115,7 +115,7 @@ def test_packed_files_are_not_unpacked_without_end(tmp_path: Path, name: str) ->
         read_graph(path, None, target=None)
 
 
-def test_a_line_without_end_is_no_header(tmp_path: Path) -> None:
+def test_read_graph_endless_header_line_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "g.csv.gz"
     with gzip.open(path, "wb", compresslevel=9) as file:
         for _ in range(300):

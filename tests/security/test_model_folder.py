@@ -1,4 +1,4 @@
-"""A model folder from a stranger: read as it says it is, or refused by name."""
+"""A model folder from an untrusted source: read as it says it is, or refused by name."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from qpignn.training.checkpoint import checkpoints, clear_checkpoints, fit_key
 ONE = {"dtype": "F32", "shape": [1], "data_offsets": [0, 4]}
 
 
-def test_an_honest_folder_is_read(model: Path) -> None:
+def test_load_fit_of_a_signed_valid_folder(model: Path) -> None:
     sign(model)  # the tests below sign what they change: that alone must not be refused
     fit = load_fit(model)
     intervals = fit.model.predict_interval(fit.data)
@@ -67,7 +67,7 @@ def test_an_honest_folder_is_read(model: Path) -> None:
     ],
     ids=lambda content: f"{content[:14]!r} {len(content)}",
 )
-def test_headers_that_claim_what_is_not_there(model: Path, content: bytes) -> None:
+def test_load_fit_header_beyond_the_file_is_refused(model: Path, content: bytes) -> None:
     (model / "model.safetensors").write_bytes(content)
     sign(model)
     with within(), pytest.raises(ModelFileError, match=r"model\.safetensors"):
@@ -107,7 +107,9 @@ def test_headers_that_claim_what_is_not_there(model: Path, content: bytes) -> No
     ],
     ids=" ".join,
 )
-def test_tensors_of_the_wrong_kind(model: Path, tensors: dict[str, Tensor | None]) -> None:
+def test_load_fit_tensors_of_wrong_type_or_shape_are_refused(
+    model: Path, tensors: dict[str, Tensor | None]
+) -> None:
     retype(model, **tensors)
     with within(), pytest.raises(ModelFileError):
         load_fit(model)
@@ -126,20 +128,20 @@ def test_tensors_of_the_wrong_kind(model: Path, tensors: dict[str, Tensor | None
     ],
     ids=lambda values: str(values)[:40],
 )
-def test_settings_that_ask_for_all_memory(
+def test_load_fit_huge_settings_are_refused(
     model: Path, field: dict[str, Any], settings: dict[str, Any]
 ) -> None:
-    told = json.loads((model / "model.json").read_text())["settings"]
-    describe(model, **field, settings={**told, **settings})
+    stored = json.loads((model / "model.json").read_text())["settings"]
+    describe(model, **field, settings={**stored, **settings})
     with within(), pytest.raises(ModelFileError):
         load_fit(model)
 
 
-def test_passes_that_ask_for_all_memory(tmp_path: Path) -> None:
+def test_load_method_huge_number_of_passes_is_refused(tmp_path: Path) -> None:
     made = make_method("mc_dropout", epochs=1).fit(load_dataset("basic", nodes=40))
     made.save(tmp_path)
-    told = json.loads((tmp_path / "model.json").read_text())["settings"]
-    describe(tmp_path, settings={**told, "passes": 10**9})
+    stored = json.loads((tmp_path / "model.json").read_text())["settings"]
+    describe(tmp_path, settings={**stored, "passes": 10**9})
     with pytest.raises(ModelFileError, match="passes: expected at most"):
         load_method(tmp_path)
 
@@ -155,7 +157,7 @@ def test_methods_are_looked_up_never_imported(model: Path, name: Any) -> None:
         load_fit(model)
 
 
-def test_a_net_of_the_users_own_is_not_taken_from_a_file(model: Path) -> None:
+def test_prefit_net_named_by_a_file_is_refused(model: Path) -> None:
     named = (name.replace(".", "__") for name in load_file(model / "model.safetensors"))
     retype(model, **{**dict.fromkeys(named), "history": _history()})
     inner = {"model": "os.system", "confidence_level": 0.9}
@@ -166,8 +168,8 @@ def test_a_net_of_the_users_own_is_not_taken_from_a_file(model: Path) -> None:
 
 
 def _history() -> Tensor:
-    words = {"loss": [], "coverage": [], "width": [], "held_out": {}, "best_epoch": -1}
-    return torch.tensor(list(json.dumps({**words, "stopped": "x"}).encode()), dtype=torch.uint8)
+    history = {"loss": [], "coverage": [], "width": [], "held_out": {}, "best_epoch": -1}
+    return torch.tensor(list(json.dumps({**history, "stopped": "x"}).encode()), dtype=torch.uint8)
 
 
 @pytest.mark.parametrize(
@@ -187,7 +189,7 @@ def _history() -> Tensor:
     ids=lambda content: repr(content[:12]),
 )
 @pytest.mark.parametrize("file", ["model.json", "fit.json"])
-def test_json_that_is_none_or_without_end(model: Path, file: str, content: bytes) -> None:
+def test_load_fit_invalid_or_deep_json_is_refused(model: Path, file: str, content: bytes) -> None:
     (model / file).write_bytes(content)
     sign(model)
     with within(), pytest.raises(ModelFileError):
@@ -223,8 +225,8 @@ def test_settings_are_values_never_code(
     model: Path, setting: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    told = json.loads((model / "model.json").read_text())["settings"]
-    describe(model, settings={**told, **setting})
+    stored = json.loads((model / "model.json").read_text())["settings"]
+    describe(model, settings={**stored, **setting})
     with pytest.raises(ModelFileError):
         load_fit(model)
     assert not (tmp_path / "pwned").exists()
@@ -241,7 +243,9 @@ def test_settings_are_values_never_code(
     ],
     ids=str,
 )
-def test_descriptions_of_another_kind(model: Path, fields: dict[str, Any]) -> None:
+def test_load_fit_description_with_wrong_types_is_refused(
+    model: Path, fields: dict[str, Any]
+) -> None:
     describe(model, **fields)
     with pytest.raises(ModelFileError):
         load_fit(model)
@@ -252,19 +256,19 @@ def test_descriptions_of_another_kind(model: Path, fields: dict[str, Any]) -> No
     ["../graph", "graph", "/tmp/../etc", "/etc", "/dev/zero", "a\0b", "", "~", 5, None, ["/etc"]],
     ids=repr,
 )
-def test_a_graph_elsewhere_is_named_by_its_whole_path(model: Path, place: Any) -> None:
+def test_load_fit_graph_with_an_invalid_path_is_refused(model: Path, place: Any) -> None:
     describe(model, "fit.json", graph={"folder": place, "digest": "0" * 64})
     with within(), pytest.raises(ModelFileError):
         load_fit(model)
 
 
-def test_a_graph_elsewhere_is_told_by_its_digest(model: Path, graph: Path) -> None:
+def test_load_fit_graph_with_another_digest_is_refused(model: Path, graph: Path) -> None:
     masks = {"test_mask": torch.zeros(40, dtype=torch.bool)}
     (model / "graph" / "masks.safetensors").write_bytes(save(masks))
-    told = {"folder": str(graph.resolve()), "digest": graph_digest(graph)}
-    describe(model, "fit.json", graph=told)
+    reference = {"folder": str(graph.resolve()), "digest": graph_digest(graph)}
+    describe(model, "fit.json", graph=reference)
     assert load_fit(model).data.x.shape[0] == 40
-    describe(model, "fit.json", graph={**told, "digest": "0" * 64})
+    describe(model, "fit.json", graph={**reference, "digest": "0" * 64})
     with pytest.raises(ModelFileError, match="got another graph"):
         load_fit(model)
 
@@ -280,19 +284,21 @@ def test_a_graph_elsewhere_is_told_by_its_digest(model: Path, graph: Path) -> No
     ],
     ids=" ".join,
 )
-def test_masks_are_masks(model: Path, graph: Path, masks: dict[str, Tensor]) -> None:
+def test_load_fit_invalid_masks_are_refused(
+    model: Path, graph: Path, masks: dict[str, Tensor]
+) -> None:
     (model / "graph" / "masks.safetensors").write_bytes(save(masks))
-    told = {"folder": str(graph.resolve()), "digest": graph_digest(graph)}
-    describe(model, "fit.json", graph=told)
+    reference = {"folder": str(graph.resolve()), "digest": graph_digest(graph)}
+    describe(model, "fit.json", graph=reference)
     with pytest.raises(ModelFileError, match="the stored masks are damaged"):
         load_fit(model)
 
 
 def test_digests_name_no_other_files(model: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x")
-    told = json.loads((model / "fit.json").read_text())
-    told["digests"] |= {"../secret": sha256(tmp_path / "secret")}
-    (model / "fit.json").write_text(json.dumps(told))
+    description = json.loads((model / "fit.json").read_text())
+    description["digests"] |= {"../secret": sha256(tmp_path / "secret")}
+    (model / "fit.json").write_text(json.dumps(description))
     with pytest.raises(ModelFileError, match="missing, damaged or mixed files"):
         load_fit(model)
 
@@ -312,7 +318,7 @@ def test_digests_name_no_other_files(model: Path, tmp_path: Path) -> None:
     ],
     ids=str,
 )
-def test_roles_of_another_kind(model: Path, roles: Any) -> None:
+def test_load_fit_roles_with_wrong_types_are_refused(model: Path, roles: Any) -> None:
     describe(model, "fit.json", roles=roles)
     with pytest.raises(ModelFileError, match="missing, damaged or mixed files"):
         load_fit(model)
@@ -336,7 +342,7 @@ def test_roles_of_another_kind(model: Path, roles: Any) -> None:
     ],
     ids=lambda tensors: str({k: v if v is None else v.dtype for k, v in tensors.items()}),
 )
-def test_graphs_that_are_none(model: Path, tensors: dict[str, Tensor | None]) -> None:
+def test_load_fit_invalid_graph_is_refused(model: Path, tensors: dict[str, Tensor | None]) -> None:
     retype(model, "graph/graph.safetensors", **tensors)
     with within(), pytest.raises(ReadError, match="graph"):
         load_fit(model)
@@ -378,7 +384,7 @@ def test_sparse_features_that_point_outside(tmp_path: Path, sparse: dict[str, Te
 
 @pytest.mark.parametrize("file", ["model.json", "model.safetensors", "fit.json"])
 @pytest.mark.parametrize("place", ["/dev/zero", "/dev/urandom", "/etc/passwd", "/proc/kcore"])
-def test_links_to_what_has_no_end(model: Path, file: str, place: str) -> None:
+def test_load_fit_links_to_endless_files_are_refused(model: Path, file: str, place: str) -> None:
     if not Path(place).exists():
         pytest.skip(f"needs {place}")
     (model / file).unlink()
@@ -407,7 +413,7 @@ def outside(tmp_path: Path) -> Iterator[Path]:
     assert (folder / "mine.txt").read_text() == "mine"
 
 
-def test_a_link_in_the_place_of_the_page_is_not_followed(
+def test_write_report_does_not_follow_a_link_at_its_path(
     model: Path, outside: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (model / "report.html").symlink_to(outside / "mine.txt")
@@ -433,7 +439,7 @@ def test_links_in_a_folder_that_is_written_again_are_not_followed(
     assert load_fit(model).origin == fit.origin
 
 
-def test_a_linked_graph_folder_is_refused(model: Path, outside: Path) -> None:
+def test_save_fit_linked_graph_folder_is_refused(model: Path, outside: Path) -> None:
     fit = load_fit(model)
     shutil.rmtree(model / "graph")
     (model / "graph").symlink_to(outside)
@@ -441,7 +447,7 @@ def test_a_linked_graph_folder_is_refused(model: Path, outside: Path) -> None:
         save_fit(model, fit)
 
 
-def test_a_linked_checkpoint_folder_is_refused(tmp_path: Path, outside: Path) -> None:
+def test_checkpoints_linked_folder_is_refused(tmp_path: Path, outside: Path) -> None:
     (tmp_path / "checkpoint").symlink_to(outside)
     data, method = load_dataset("basic", nodes=30), QpiGNN(epochs=1, hidden=2)
     with (
@@ -472,12 +478,12 @@ def unfinished(tmp_path: Path) -> tuple[Path, str, Any, Any]:
     return tmp_path / "c", key, data, method
 
 
-def test_an_honest_checkpoint_is_taken_up(unfinished: Any) -> None:
+def test_checkpoints_valid_checkpoint_is_resumed(unfinished: Any) -> None:
     folder, key, data, method = unfinished
-    told: list[str] = []
-    with checkpoints(folder, key, notify=told.append):
+    messages: list[str] = []
+    with checkpoints(folder, key, notify=messages.append):
         method.fit(data)
-    assert told == ["all training was done already"]
+    assert messages == ["all training was done already"]
 
 
 @pytest.mark.parametrize(
@@ -501,13 +507,15 @@ def test_an_honest_checkpoint_is_taken_up(unfinished: Any) -> None:
     ],
     ids=str,
 )
-def test_checkpoints_that_say_something_else(unfinished: Any, changes: dict[str, Any]) -> None:
+def test_checkpoints_invalid_description_is_refused(
+    unfinished: Any, changes: dict[str, Any]
+) -> None:
     folder, key, data, method = unfinished
     (path,) = folder.glob("training-*.safetensors")
     tensors = load_file(path)
-    words = json.loads(bytes(tensors.pop("words").tolist()))
+    description = json.loads(bytes(tensors.pop("words").tolist()))
     tensors.pop("sha256")
-    checkpoint(path, {**words, **changes}, **tensors)
+    checkpoint(path, {**description, **changes}, **tensors)
     with pytest.raises(ModelFileError), checkpoints(folder, key):
         method.fit(data)
 
@@ -523,30 +531,32 @@ def test_checkpoints_that_say_something_else(unfinished: Any, changes: dict[str,
     ],
     ids=lambda tensors: str({name: tuple(t.shape) for name, t in tensors.items()}),
 )
-def test_checkpoints_that_hold_something_else(unfinished: Any, tensors: dict[str, Tensor]) -> None:
+def test_checkpoints_invalid_tensors_are_refused(
+    unfinished: Any, tensors: dict[str, Tensor]
+) -> None:
     folder, key, data, method = unfinished
     (path,) = folder.glob("training-*.safetensors")
-    found = load_file(path)
-    words = json.loads(bytes(found.pop("words").tolist()))
-    found.pop("sha256")
-    checkpoint(path, words, **{**found, **tensors})
+    stored = load_file(path)
+    description = json.loads(bytes(stored.pop("words").tolist()))
+    stored.pop("sha256")
+    checkpoint(path, description, **{**stored, **tensors})
     with pytest.raises(ModelFileError), checkpoints(folder, key):
         method.fit(data)
 
 
-def test_a_generator_takes_numbers_only(tmp_path: Path) -> None:
+def test_checkpoints_invalid_generator_state_is_refused(tmp_path: Path) -> None:
     data = load_dataset("basic", nodes=60)
     method = make_method("corrected", epochs=2, hidden=2, correction_epochs=2)
     key = fit_key(method, data)
     with checkpoints(tmp_path, key, every=0):
         method.fit(data)
     path = tmp_path / "training-2.safetensors"
-    found = load_file(path)
-    words = json.loads(bytes(found.pop("words").tolist()))
-    (name,) = [name for name in words if name.startswith("generators.")]
-    words[name] = {"bit_generator": "os.system"}
-    found.pop("sha256")
-    checkpoint(path, words, **found)
+    tensors = load_file(path)
+    description = json.loads(bytes(tensors.pop("words").tolist()))
+    (name,) = [name for name in description if name.startswith("generators.")]
+    description[name] = {"bit_generator": "os.system"}
+    tensors.pop("sha256")
+    checkpoint(path, description, **tensors)
     with pytest.raises(ModelFileError, match="got a damaged one"), checkpoints(tmp_path, key):
         method.fit(data)
 
@@ -554,7 +564,7 @@ def test_a_generator_takes_numbers_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "content", [safetensors({}, length=2**60), b"", safetensors({"a": ONE}, bytes(4))], ids=len
 )
-def test_checkpoints_that_are_none(tmp_path: Path, content: bytes) -> None:
+def test_checkpoints_invalid_file_is_refused(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "training-1.safetensors").write_bytes(content)
     with within(), pytest.raises(ModelFileError, match="got a damaged one"):
         checkpoints(tmp_path, "key").__enter__()

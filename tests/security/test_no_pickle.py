@@ -57,7 +57,7 @@ WATCHED = {
 
 def problems(text: str, name: str = "x.py") -> list[str]:
     """Return what a module does that it must not."""
-    found = []
+    results = []
     for node in ast.walk(ast.parse(text)):
         line = f"{name}:{getattr(node, 'lineno', 0)}"
         if isinstance(node, ast.Import):
@@ -68,35 +68,35 @@ def problems(text: str, name: str = "x.py") -> list[str]:
             modules = []
         for module in modules:
             if any(module == bad or module.startswith(f"{bad}.") for bad in FORBIDDEN_MODULES):
-                found.append(f"{line} imports {module}")
+                results.append(f"{line} imports {module}")
         if isinstance(node, ast.Call) and ast.unparse(node) != "exec('')":  # nothing, executed
             called = ast.unparse(node.func)
             if called in FORBIDDEN_CALLS or called.rpartition(".")[2] in FORBIDDEN_METHODS:
-                found.append(f"{line} calls {called}")
+                results.append(f"{line} calls {called}")
             for word in node.keywords:
                 if word.arg in ("shell", "allow_pickle") and not _is_false(word.value):
-                    found.append(f"{line} calls {called} with {word.arg}")
+                    results.append(f"{line} calls {called} with {word.arg}")
         if isinstance(node, ast.Attribute | ast.Name):
             word = f".{node.attr}" if isinstance(node, ast.Attribute) else node.id
             allowed = WATCHED.get(word, WATCHED.get(word.removeprefix("."), {name}))
             if name not in allowed:
-                found.append(f"{line} uses {word}")
-    return found
+                results.append(f"{line} uses {word}")
+    return results
 
 
 def _is_false(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and value.value is False
 
 
-def test_the_library_does_none_of_it() -> None:
+def test_library_contains_no_unsafe_call() -> None:
     files = sorted(SOURCE.rglob("*.py"))
     assert len(files) > 100
-    found = [
+    calls = [
         problem
         for file in files
         for problem in problems(file.read_text(), file.relative_to(SOURCE).as_posix())
     ]
-    assert found == []
+    assert calls == []
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_the_library_does_none_of_it() -> None:
         "import importlib; importlib.import_module(x)",
     ],
 )
-def test_each_of_it_would_be_found(text: str) -> None:
+def test_problems_lists_every_unsafe_call(text: str) -> None:
     assert problems(text)
 
 
@@ -174,7 +174,7 @@ assert found, "the hook sees nothing"
 """
 
 
-def test_nothing_is_unpickled_while_files_are_read(honest: Path, tmp_path: Path) -> None:
+def test_reading_files_unpickles_nothing(honest: Path, tmp_path: Path) -> None:
     for name in ("model", "graph"):
         (tmp_path / name).symlink_to(honest / name)
     done = subprocess.run(

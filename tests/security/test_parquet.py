@@ -1,4 +1,4 @@
-"""Parquet from a stranger: nothing in it is executed, and a few bytes do not become many rows."""
+"""Untrusted Parquet: nothing in it is executed, and a few bytes do not become many rows."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_rows_are_counted_before_they_are_read(
         read_parquet(path)
 
 
-def test_a_footer_without_end(tmp_path: Path) -> None:
+def test_read_parquet_footer_beyond_the_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "nodes.parquet"
     stream = io.BytesIO()
     pq.write_table(pa.table({"id": [1]}), stream)
@@ -90,7 +90,7 @@ def test_text_that_is_not_utf_8(tmp_path: Path) -> None:
         read_graph(path, None, target=None)
 
 
-def test_a_description_of_columns_that_names_no_type(tmp_path: Path) -> None:
+def test_read_graph_parquet_unknown_pandas_type_is_refused(tmp_path: Path) -> None:
     table = pa.Table.from_pandas(pd.DataFrame({"id": [1, 2], "x": [1.0, 2.0]}))
     notes = table.schema.metadata[b"pandas"].replace(b"float64", b"floay64")
     path = tmp_path / "nodes.parquet"

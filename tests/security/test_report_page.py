@@ -61,26 +61,26 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("hostile") / "report.html"
     # texts that are no features, in columns whose names are hostile too
     own = frame.assign(**{name: np.resize(HOSTILE, count) for name in HOSTILE})
-    words = {"target": target, "title": f"{HOSTILE[2]} {target}"}
-    write_report(model, data, path, by=[group], columns=own, **words)
+    names = {"target": target, "title": f"{HOSTILE[2]} {target}"}
+    write_report(model, data, path, by=[group], columns=own, **names)
     return path
 
 
 def attributes_of(text: str) -> list[tuple[str, str | None]]:
     """Every attribute of every element, as a browser would see them."""
-    found: list[tuple[str, str | None]] = []
+    attributes: list[tuple[str, str | None]] = []
     parser = HTMLParser()
-    parser.handle_starttag = lambda tag, attrs: found.extend(attrs)  # type: ignore[method-assign]
+    parser.handle_starttag = lambda tag, attrs: attributes.extend(attrs)  # type: ignore[method-assign]
     parser.feed(text)
-    return found
+    return attributes
 
 
-def test_no_name_of_a_file_is_markup(page: Path) -> None:
+def test_report_page_escapes_hostile_names(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     assert len(re.findall("<script", text)) == 2  # ours and the content
     assert len(re.findall("</script", text)) == 2
-    for words in ("<img", "<iframe", "<svg onload", "<b>", "<!--", "\u2028", "\u2029", "\x00"):
-        assert words not in text, words
+    for markup in ("<img", "<iframe", "<svg onload", "<b>", "<!--", "\u2028", "\u2029", "\x00"):
+        assert markup not in text, markup
     attributes = attributes_of(text)
     assert not [name for name, _ in attributes if name.startswith("on")]
     assert not [value for _, value in attributes if (value or "").strip().startswith("javascript:")]
@@ -104,7 +104,7 @@ def opened(browser: Any, page: Path) -> Iterator[Any]:
 
     tab.on("dialog", dialog)
     tab.on("pageerror", lambda error: troubles.append(f"error: {error}"))
-    tab.on("console", lambda said: troubles.append(f"console: {said.text}"))
+    tab.on("console", lambda message: troubles.append(f"console: {message.text}"))
     tab.on("popup", lambda shown: troubles.append(f"popup: {shown.url}"))
     tab.on("request", lambda asked: troubles.extend(_elsewhere(asked.url, page)))
     tab.goto(page.as_uri())
@@ -119,9 +119,9 @@ def _elsewhere(url: str, page: Path) -> list[str]:
     return [] if own else [f"asked for {url}"]
 
 
-def test_nothing_runs_whatever_is_clicked(opened: Any) -> None:
-    for words in HOSTILE[:4]:
-        assert words in opened.inner_text("body")
+def test_report_page_runs_no_script_of_the_data_when_clicked(opened: Any) -> None:
+    for text in HOSTILE[:4]:
+        assert text in opened.inner_text("body")
     for i in range(len(HOSTILE)):
         if i == 15:
             opened.click('[data-page="on"]')
@@ -135,22 +135,22 @@ def test_nothing_runs_whatever_is_clicked(opened: Any) -> None:
     for option in range(opened.locator("#grouping option").count()):
         opened.select_option("#grouping", index=option)
     opened.fill("#search", HOSTILE[0])
-    found = sum(HOSTILE[0] in words for words in HOSTILE)
-    opened.locator("#count", has_text=f"1–{found} of {found} nodes").wait_for()
+    matches = sum(HOSTILE[0] in text for text in HOSTILE)
+    opened.locator("#count", has_text=f"1–{matches} of {matches} nodes").wait_for()
     opened.focus("#graph")
     for key in ("ArrowRight", "Enter", "+", "-"):
         opened.keyboard.press(key)
     opened.locator("summary").last.click()
 
 
-def test_columns_of_the_user_are_only_text(opened: Any) -> None:
+def test_report_page_shows_columns_of_the_user_as_text(opened: Any) -> None:
     opened.click("#chooser summary")
     boxes = opened.locator("#columns input")
     for i in range(boxes.count()):
         boxes.nth(i).check()
     shown = opened.locator("#head th").all_text_contents()
-    visible = [words.replace("\x00", "\ufffd") for words in HOSTILE]
-    assert set(visible) <= {words.replace("\x00", "\ufffd") for words in shown}
+    visible = [text.replace("\x00", "\ufffd") for text in HOSTILE]
+    assert set(visible) <= {text.replace("\x00", "\ufffd") for text in shown}
     cells = opened.locator("#rows tr").first.locator("td.own").all_text_contents()
     assert cells.count(HOSTILE[0]) >= len(HOSTILE)
     opened.locator("#rows tr").first.click()
@@ -172,7 +172,7 @@ def is_formula(cell: str) -> bool:
     return cell.lstrip()[:1] in ("=", "+", "-", "@") and not re.fullmatch(r"-[\d.]+(e-?\d+)?", cell)
 
 
-def test_the_table_that_the_page_saves_holds_no_formula(opened: Any, tmp_path: Path) -> None:
+def test_report_page_saved_table_has_no_formula(opened: Any, tmp_path: Path) -> None:
     opened.click("#chooser summary")
     boxes = opened.locator("#columns input")
     for i in range(boxes.count()):
@@ -189,9 +189,9 @@ def test_the_table_that_the_page_saves_holds_no_formula(opened: Any, tmp_path: P
     assert not [cell for row in (head, *rows) for cell in row if is_formula(cell)]
 
 
-def test_scripts_in_the_json_of_a_model_stay_words(model: Path, tmp_path: Path) -> None:
-    told = json.loads((model / "model.json").read_text())
-    old = told["coding"]["columns"][0]["name"]
+def test_report_page_escapes_scripts_in_model_json(model: Path, tmp_path: Path) -> None:
+    description = json.loads((model / "model.json").read_text())
+    old = description["coding"]["columns"][0]["name"]
     text = (model / "model.json").read_text().replace(json.dumps(old), json.dumps(HOSTILE[1]))
     (model / "model.json").write_text(text)
     describe(model)
@@ -202,7 +202,7 @@ def test_scripts_in_the_json_of_a_model_stay_words(model: Path, tmp_path: Path) 
     assert "&lt;/script&gt;&lt;script&gt;window.pwned=1" in page
 
 
-def test_the_checks_above_can_fail(browser: Any, tmp_path: Path) -> None:
+def test_browser_check_detects_a_script_that_runs(browser: Any, tmp_path: Path) -> None:
     """A page without our care does run what is in it."""
     path = tmp_path / "careless.html"
     path.write_text(f"<body>{HOSTILE[3]}</body>")

@@ -43,7 +43,7 @@ def repeated_text(path: Path, rows: int = 100_000, length: int = 100_000) -> Pat
     return path
 
 
-def run(*words: object, gigabytes: int = 4) -> tuple[int, str, float]:
+def run(*arguments: object, gigabytes: int = 4) -> tuple[int, str, float]:
     """Run a command within a limited address space; return exit code, stderr and peak GB."""
     script = (
         "import resource, runpy, sys\n"
@@ -51,7 +51,7 @@ def run(*words: object, gigabytes: int = 4) -> tuple[int, str, float]:
         "try:\n    runpy.run_module('qpignn', run_name='__main__')\n"
         f"finally:\n    {PEAK}"
     )
-    command = [sys.executable, "-c", script, *map(str, words)]
+    command = [sys.executable, "-c", script, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
     return done.returncode, done.stderr, int(done.stdout.split()[-1]) * 1024 / GIGABYTE
 
@@ -72,15 +72,15 @@ def test_commands_small_file_of_gigabytes_ends_with_one_sentence(
         nodes = bomb(tmp_path / name, f'{HEAD}<node id="a">', end="</node></graph></graphml>")
     else:
         nodes = repeated_text(tmp_path / name)
-    words = ["--nodes", nodes, *([] if edges is None else ["--edges", edges])]
-    code, told, peak = run(command, *words, "--target", "t", "--out", tmp_path / "out")
-    assert code == 2, told
-    lines = [line for line in told.splitlines() if line.startswith("error: ")]
-    assert len(lines) == 1, told
+    arguments = ["--nodes", nodes, *([] if edges is None else ["--edges", edges])]
+    code, output, peak = run(command, *arguments, "--target", "t", "--out", tmp_path / "out")
+    assert code == 2, output
+    lines = [line for line in output.splitlines() if line.startswith("error: ")]
+    assert len(lines) == 1, output
     by_pieces = command == "convert" and "graphml" in name
     assert ("got GraphML, which cannot be read" if by_pieces else "fits into memory") in lines[0]
     assert name in lines[0]
-    assert "bug" not in told
+    assert "bug" not in output
     assert peak < 1.2, peak
 
 
@@ -126,12 +126,12 @@ def test_text_table_memory_follows_cells_as_well_as_bytes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two files of as many bytes: one of long cells fits, one of single digits does not."""
-    digits, words = tmp_path / "digits.csv", tmp_path / "words.csv"
+    digits, texts = tmp_path / "digits.csv", tmp_path / "words.csv"
     digits.write_text("id,t,x\n" + "1,2,3\n" * 200_000)
-    words.write_text("id,t,x\n" + ("1" * 25 + ",2.00000000000000000,3.0000000000000\n") * 20_000)
-    assert abs(words.stat().st_size - digits.stat().st_size) < 100_000
+    texts.write_text("id,t,x\n" + ("1" * 25 + ",2.00000000000000000,3.0000000000000\n") * 20_000)
+    assert abs(texts.stat().st_size - digits.stat().st_size) < 100_000
     monkeypatch.setattr(text_table, "free_memory", lambda: 2**24)
-    assert len(TextTable.open(words).read()) == 20_000
+    assert len(TextTable.open(texts).read()) == 20_000
     with pytest.raises(ReadError, match=r"a table that fits into memory .*qpignn convert"):
         TextTable.open(digits).read()
 

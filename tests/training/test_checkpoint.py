@@ -1,4 +1,4 @@
-"""A fit that is killed and begun again ends with the bits of one that was left alone."""
+"""A fit that is killed and resumed gives the same bits as one that was not interrupted."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from qpignn.training.weights import FlatWeights
 
 
 class Killed(BaseException):
-    """Stands for kill -9: nobody catches it."""
+    """Stands for kill -9: it is never caught."""
 
 
 @dataclass
@@ -114,7 +114,7 @@ FITS = {
 
 @pytest.mark.parametrize("share", [0.3, 0.8])
 @pytest.mark.parametrize("fit", FITS)
-def test_killed_and_begun_again_gives_the_same_bits(
+def test_fit_killed_and_resumed_gives_the_same_bits(
     fit: str, share: float, skewed: Data, steps: Steps, tmp_path: Path
 ) -> None:
     name, settings = FITS[fit]
@@ -125,15 +125,15 @@ def test_killed_and_begun_again_gives_the_same_bits(
     with pytest.raises(Killed):
         fit_kept(name, settings, skewed, tmp_path)
     steps.restart()
-    told: list[str] = []
-    resumed = fit_kept(name, settings, skewed, tmp_path, notify=told.append)
+    messages: list[str] = []
+    resumed = fit_kept(name, settings, skewed, tmp_path, notify=messages.append)
     assert steps.done == every - done  # nothing was trained twice
-    assert len(told) == 1
-    assert told[0].startswith("resuming at epoch ")
+    assert len(messages) == 1
+    assert messages[0].startswith("resuming at epoch ")
     assert_same(resumed, alone, skewed)
 
 
-def test_killed_within_an_epoch_it_goes_on_before_it(
+def test_fit_killed_within_an_epoch_resumes_before_it(
     graph: Data, steps: Steps, tmp_path: Path
 ) -> None:
     name, settings = FITS["batches"]
@@ -143,13 +143,15 @@ def test_killed_within_an_epoch_it_goes_on_before_it(
     with pytest.raises(Killed):
         fit_kept(name, settings, graph, tmp_path)
     steps.restart()
-    told: list[str] = []
-    assert_same(fit_kept(name, settings, graph, tmp_path, notify=told.append), alone, graph)
+    messages: list[str] = []
+    assert_same(fit_kept(name, settings, graph, tmp_path, notify=messages.append), alone, graph)
     assert steps.done == 4 * 13
-    assert told == ["resuming at epoch 7 of training 1"]
+    assert messages == ["resuming at epoch 7 of training 1"]
 
 
-def test_killed_again_and_again(skewed: Data, steps: Steps, tmp_path: Path) -> None:
+def test_fit_killed_repeatedly_gives_the_same_bits(
+    skewed: Data, steps: Steps, tmp_path: Path
+) -> None:
     name, settings = FITS["default"]
     alone = make(name, settings).fit(skewed)
     every, runs = steps.done, 0
@@ -165,17 +167,17 @@ def test_killed_again_and_again(skewed: Data, steps: Steps, tmp_path: Path) -> N
     assert_same(resumed, alone, skewed)
 
 
-def test_where_it_goes_on_is_told_once(skewed: Data, steps: Steps, tmp_path: Path) -> None:
+def test_resume_notifies_once_of_its_epoch(skewed: Data, steps: Steps, tmp_path: Path) -> None:
     name, settings = FITS["default"]
     steps.restart(stop=25)  # twenty of the first training, five of the second
-    told: list[str] = []
+    messages: list[str] = []
     with pytest.raises(Killed):
-        fit_kept(name, settings, skewed, tmp_path, notify=told.append)
-    assert told == []
-    fit_kept(name, settings, skewed, tmp_path, notify=told.append)
-    assert told == ["resuming at epoch 5 of training 2"]
-    fit_kept(name, settings, skewed, tmp_path, notify=told.append)
-    assert told[1:] == ["all training was done already"]
+        fit_kept(name, settings, skewed, tmp_path, notify=messages.append)
+    assert messages == []
+    fit_kept(name, settings, skewed, tmp_path, notify=messages.append)
+    assert messages == ["resuming at epoch 5 of training 2"]
+    fit_kept(name, settings, skewed, tmp_path, notify=messages.append)
+    assert messages[1:] == ["all training was done already"]
 
 
 def test_between_two_times_only_finished_trainings_are_kept(
@@ -192,7 +194,7 @@ def test_between_two_times_only_finished_trainings_are_kept(
     assert steps.done == 20
 
 
-def test_time_decides_when_it_is_kept(
+def test_checkpoint_is_written_after_its_interval(
     graph: Data, steps: Steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkpoint.time, "monotonic", lambda: float(steps.done))
@@ -200,12 +202,14 @@ def test_time_decides_when_it_is_kept(
     steps.restart(stop=13)
     with pytest.raises(Killed):
         fit_kept(name, settings, graph, tmp_path, every=5)
-    told: list[str] = []
-    fit_kept(name, settings, graph, tmp_path, notify=told.append)
-    assert told == ["resuming at epoch 10 of training 1"]
+    messages: list[str] = []
+    fit_kept(name, settings, graph, tmp_path, notify=messages.append)
+    assert messages == ["resuming at epoch 10 of training 1"]
 
 
-def test_only_who_may_write_writes(skewed: Data, steps: Steps, tmp_path: Path) -> None:
+def test_checkpoints_with_writes_false_writes_nothing(
+    skewed: Data, steps: Steps, tmp_path: Path
+) -> None:
     name, settings = FITS["default"]
     folder = tmp_path / "kept"
     alone = fit_kept(name, settings, skewed, folder, writes=False)
@@ -220,7 +224,7 @@ def test_only_who_may_write_writes(skewed: Data, steps: Steps, tmp_path: Path) -
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_nothing_is_kept_outside_the_block(graph: Data, tmp_path: Path) -> None:
+def test_active_checkpointer_ends_with_its_block(graph: Data, tmp_path: Path) -> None:
     with checkpoints(tmp_path, "key") as checkpointer:
         assert active_checkpointer() is checkpointer
         with checkpoints(tmp_path / "inner", "key") as inner:
@@ -317,7 +321,7 @@ def other_graphs(data: Data) -> Iterator[Data]:
     yield changed(data, x=x.to_sparse_csr())
 
 
-def test_the_key_stands_for_all_that_decides_a_fit(graph: Data) -> None:
+def test_fit_key_changes_with_settings_and_data(graph: Data) -> None:
     models = [
         make("quantile", {}),
         make("rqr", {}),
@@ -354,7 +358,7 @@ def flipped(content: bytes) -> bytes:
         lambda content: b"not a checkpoint at all",
     ],
 )
-def test_a_damaged_file_is_refused(
+def test_resume_from_a_damaged_file_is_refused(
     damage: Callable[[bytes], bytes], graph: Data, steps: Steps, tmp_path: Path
 ) -> None:
     name, settings = FITS["single"]
@@ -369,7 +373,7 @@ def test_a_damaged_file_is_refused(
     assert steps.done == 5
 
 
-def test_a_file_that_was_being_written_does_not_count(
+def test_resume_ignores_an_unfinished_temporary_file(
     graph: Data, steps: Steps, tmp_path: Path
 ) -> None:
     name, settings = FITS["single"]
@@ -393,7 +397,7 @@ def test_only_checkpoints_are_removed(graph: Data, tmp_path: Path) -> None:
     assert not clear_checkpoints(folder)
 
 
-def test_an_interrupted_training_stays_unfinished(
+def test_resume_continues_an_interrupted_training(
     skewed: Data, steps: Steps, tmp_path: Path
 ) -> None:
     name, settings = FITS["default"]
@@ -401,12 +405,12 @@ def test_an_interrupted_training_stays_unfinished(
     steps.restart(stop=12, error=KeyboardInterrupt)
     model = fit_kept(name, settings, skewed, tmp_path)
     assert model.history_.stopped == "interrupted"
-    told: list[str] = []
-    assert_same(fit_kept(name, settings, skewed, tmp_path, notify=told.append), alone, skewed)
-    assert told == ["resuming at epoch 12 of training 1"]
+    messages: list[str] = []
+    assert_same(fit_kept(name, settings, skewed, tmp_path, notify=messages.append), alone, skewed)
+    assert messages == ["resuming at epoch 12 of training 1"]
 
 
-def test_what_follows_an_interrupted_training_is_not_kept(
+def test_training_after_an_interrupted_one_is_not_stored(
     graph: Data, steps: Steps, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, settings = FITS["two nets"]
@@ -417,7 +421,7 @@ def test_what_follows_an_interrupted_training_is_not_kept(
     assert_same(fit_kept(name, settings, graph, tmp_path), alone, graph)
 
 
-def test_a_full_disk_does_not_end_the_training(
+def test_full_disk_warns_and_training_continues(
     graph: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def full(path: Path, content: bytes) -> None:

@@ -73,13 +73,13 @@ def step(
     settings: dict[str, Any],
     name: str = "qpignn",
     *,
-    by_hand: bool,
+    fused: bool,
     weighted: bool = True,
 ) -> tuple[float, torch.Tensor, Any]:
     method, seen = prepared(data, settings, name, weighted)
     weights = FlatWeights(method.net_.parameters(), 0.1, 0.0)
     weights.clear_gradient()
-    if by_hand:
+    if fused:
         result = measure(method, method.net_, seen, UNITS)()
         assert result.gradient is not None
     else:
@@ -114,9 +114,9 @@ SHAPES = [
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("settings", SHAPES, ids=str)
-def test_the_same_loss_and_gradient(settings: dict[str, Any], sparse: bool) -> None:
+def test_fused_step_equals_autograd(settings: dict[str, Any], sparse: bool) -> None:
     data = graph(sparse)
-    agree(step(data, settings, by_hand=True), step(data, settings, by_hand=False))
+    agree(step(data, settings, fused=True), step(data, settings, fused=False))
 
 
 OTHERS = ("sqr", "rqr", "mc_dropout", "bayesian", "evidential", "deep_ensemble", "quantile")
@@ -125,24 +125,26 @@ OTHERS = ("sqr", "rqr", "mc_dropout", "bayesian", "evidential", "deep_ensemble",
 @pytest.mark.parametrize("weighted", [True, False])
 @pytest.mark.parametrize("activation", ["silu", "relu"])
 @pytest.mark.parametrize("name", OTHERS)
-def test_the_same_for_every_method(name: str, activation: str, weighted: bool) -> None:
+def test_fused_step_of_every_method_equals_autograd(
+    name: str, activation: str, weighted: bool
+) -> None:
     data, settings = graph(sparse=activation == "relu"), {"activation": activation, "dropout": 0.3}
     fast, plain = (
-        step(data, settings, name, by_hand=by_hand, weighted=weighted) for by_hand in (True, False)
+        step(data, settings, name, fused=fused, weighted=weighted) for fused in (True, False)
     )
     agree(fast, plain)
 
 
-def test_a_step_begins_anew() -> None:
+def test_repeated_step_gives_the_same_gradient() -> None:
     """What the first step left in memory is nothing to the second."""
     method, seen = prepared(graph(), {"dropout": 0.0}, "deep_ensemble")
     weights = FlatWeights(method.net_.parameters(), 0.1, 0.0)
-    step, found = measure(method, method.net_, seen), []
+    step, gradients = measure(method, method.net_, seen), []
     for _ in range(2):
         step().backward()
-        found.append(weights.gradient.clone())
+        gradients.append(weights.gradient.clone())
         weights.clear_gradient()
-    assert torch.equal(*found)
+    assert torch.equal(*gradients)
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -152,8 +154,8 @@ def test_float32_gives_the_step_of_float64(settings: dict[str, Any], sparse: boo
 
     A few hundred roundings of 2⁻²⁴ each, of numbers up to 1: below 1e-5 of the largest gradient.
     """
-    double = step(graph(sparse), settings, by_hand=True)
-    single = step(graph(sparse), {**settings, "dtype": "float32"}, by_hand=True)
+    double = step(graph(sparse), settings, fused=True)
+    single = step(graph(sparse), {**settings, "dtype": "float32"}, fused=True)
     assert single[1].dtype == torch.float32
     assert single[0] == pytest.approx(double[0], rel=1e-5)
     largest = double[1].abs().max().item()
@@ -163,21 +165,23 @@ def test_float32_gives_the_step_of_float64(settings: dict[str, Any], sparse: boo
 
 @pytest.mark.parametrize("sparse", [False, True])
 @pytest.mark.parametrize("activation", ["silu", "relu"])
-def test_the_encoder_alone(activation: str, sparse: bool) -> None:
+def test_fused_encoder_equals_autograd(activation: str, sparse: bool) -> None:
     method, seen = prepared(graph(sparse), {"activation": activation, "dropout": 0.3})
     encoder = method.net_.encoder
-    found = []
+    results = []
     for run in (encoder, lambda operands: by_autograd(encoder, operands)):
         encoder.generator.manual_seed(1)
         hidden = run(seen.graph)
         upstream = torch.linspace(-1, 1, hidden.numel(), dtype=torch.float64).view_as(hidden)
-        found.append([hidden, *torch.autograd.grad(hidden, list(encoder.parameters()), upstream)])
-    for ours, wanted in zip(*found, strict=True):
+        results.append([hidden, *torch.autograd.grad(hidden, list(encoder.parameters()), upstream)])
+    for ours, wanted in zip(*results, strict=True):
         torch.testing.assert_close(ours, wanted, rtol=1e-10, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["qpignn", "quantile", "corrected", "evidential"])
-def test_a_whole_fit_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fit_with_fused_steps_equals_fit_without(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     data, settings = graph(), {"dtype": "float64", "epochs": 30}
     fast = make_method(name, **settings).fit(data).predict_interval(data)
     monkeypatch.setattr(SageEncoder, "fused", lambda *_: None)
@@ -187,7 +191,7 @@ def test_a_whole_fit_is_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("settings", [{"layers": 3}, {"lambda_width": 0.1, "width": "l2"}])
-def test_other_nets_take_the_plain_way(settings: dict[str, Any]) -> None:
+def test_fused_step_of_unsupported_settings_is_none(settings: dict[str, Any]) -> None:
     method, seen = prepared(graph(), settings)
     assert method.fused_step(method.net_, seen, None) is None
 

@@ -20,12 +20,12 @@ def test_held_out_scores_are_a_column_only_where_there_are_some() -> None:
     assert len(history) == 2
 
 
-def test_a_history_comes_back_from_json_and_others_are_refused() -> None:
+def test_history_from_dict_round_trip_and_invalid_values() -> None:
     history = History(
         [2.0, 1.0], [0.5, 0.9], [1.0, 3.0], {1: 3.0}, best_epoch=1, stopped="patience"
     )
-    words = json.loads(json.dumps(asdict(history)))
-    assert History.from_dict(words) == history
+    values = json.loads(json.dumps(asdict(history)))
+    assert History.from_dict(values) == history
     for name, wrong in (
         ("loss", [2.0]),  # of another length than the others
         ("width", [1, 2]),
@@ -35,7 +35,7 @@ def test_a_history_comes_back_from_json_and_others_are_refused() -> None:
         ("stopped", None),
     ):
         with pytest.raises(ValueError, match="lists of numbers"):
-            History.from_dict({**words, name: wrong})
+            History.from_dict({**values, name: wrong})
 
 
 def test_history_interrupted_between_two_curves_drops_the_unfinished_epoch() -> None:
@@ -57,6 +57,6 @@ def test_history_warning_names_the_epochs_of_an_interrupted_training_only() -> N
 
 @pytest.mark.parametrize("wrong", [{"done": -1}, {"planned": 1.5}, {"done": "7"}, {"done": True}])
 def test_history_from_dict_with_wrong_numbers_of_epochs_is_refused(wrong: dict[str, Any]) -> None:
-    words = asdict(History(loss=[1.0], coverage=[1.0], width=[1.0], stopped="interrupted"))
+    values = asdict(History(loss=[1.0], coverage=[1.0], width=[1.0], stopped="interrupted"))
     with pytest.raises(ValueError, match="history"):
-        History.from_dict({**words, **wrong})
+        History.from_dict({**values, **wrong})

@@ -29,7 +29,7 @@ class Point(nn.Module):
         )
 
 
-def test_it_minimises_and_writes_history() -> None:
+def test_train_minimises_and_records_history() -> None:
     net = Point()
     history = train(net, once(net.measure), TrainingSettings(epochs=200, lr=0.1))
     assert net.weight.item() == pytest.approx(0, abs=0.05)
@@ -62,14 +62,14 @@ def test_patience_stops_and_the_best_weights_return() -> None:
     assert history.to_frame()["held_out"].tolist() == [5.0, 4.0, 6.0, 6.0, 6.0]
 
 
-def test_a_held_out_score_without_patience_keeps_the_best_of_all_epochs() -> None:
+def test_train_held_out_score_without_patience_keeps_the_best_epoch() -> None:
     net = Point()
     settings = TrainingSettings(4, 0.1)
     history = train(net, once(net.measure), settings, scores([3.0, 1.0, 2.0, 4.0]))
     assert (history.best_epoch, history.stopped, len(history)) == (1, "epochs", 4)
 
 
-def test_looks_are_as_rare_as_told_but_never_missing_at_the_end() -> None:
+def test_train_evaluates_every_n_epochs_and_at_the_end() -> None:
     net = Point()
     settings = TrainingSettings(7, 0.1, patience=3, evaluate_every=3)
     history = train(net, once(net.measure), settings, scores([3.0, 2.0, 1.0]))
@@ -80,7 +80,7 @@ def test_looks_are_as_rare_as_told_but_never_missing_at_the_end() -> None:
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_a_loss_that_is_no_number_stops_with_advice(value: float) -> None:
+def test_train_non_finite_loss_raises_with_advice(value: float) -> None:
     net = Point()
     calls = 0
 
@@ -96,13 +96,13 @@ def test_a_loss_that_is_no_number_stops_with_advice(value: float) -> None:
         train(net, once(measure), TrainingSettings(epochs=9, lr=0.1))
 
 
-def test_a_held_out_score_that_is_no_number_stops_too() -> None:
+def test_train_non_finite_held_out_score_raises() -> None:
     net = Point()
     with pytest.raises(TrainingError, match="the held-out score became nan at epoch 0"):
         train(net, once(net.measure), TrainingSettings(3, 0.1), lambda: float("nan"))
 
 
-def test_interrupting_keeps_what_was_learnt() -> None:
+def test_train_interrupted_keeps_the_weights() -> None:
     net = Point()
     calls = 0
 
@@ -119,7 +119,7 @@ def test_interrupting_keeps_what_was_learnt() -> None:
     assert not net.training
 
 
-def test_interrupting_before_anything_was_learnt_goes_through() -> None:
+def test_train_interrupted_before_the_first_loss_raises() -> None:
     def measure() -> StepResult:
         raise KeyboardInterrupt
 
@@ -127,7 +127,7 @@ def test_interrupting_before_anything_was_learnt_goes_through() -> None:
         train(Point(), once(measure), TrainingSettings(epochs=9, lr=0.1))
 
 
-def test_interrupting_before_the_first_step_goes_through() -> None:
+def test_train_interrupted_before_the_first_step_raises() -> None:
     net = Point()
 
     class Stop(torch.autograd.Function):
@@ -147,7 +147,7 @@ def test_interrupting_before_the_first_step_goes_through() -> None:
         train(net, once(measure), TrainingSettings(epochs=9, lr=0.1))
 
 
-def test_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
+def test_train_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
     net = Point()
     train(net, once(net.measure), TrainingSettings(epochs=3, lr=0.1, verbose=True))
     out, err = capsys.readouterr()
@@ -169,6 +169,6 @@ def test_progress_goes_to_stderr(capsys: pytest.CaptureFixture[str]) -> None:
         {"evaluate_every": 0},
     ],
 )
-def test_bad_settings(settings: dict[str, Any]) -> None:
+def test_training_settings_invalid_values_raise(settings: dict[str, Any]) -> None:
     with pytest.raises(SettingError, match=f"{next(iter(settings))}: expected"):
         TrainingSettings(**{"epochs": 1, "lr": 0.1, **settings})

@@ -10,7 +10,7 @@ def net() -> nn.Module:
     return nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 1))
 
 
-def test_the_same_steps_as_adam_on_separate_weights() -> None:
+def test_flat_weights_step_equals_adam() -> None:
     ours, theirs = net(), net()
     weights = FlatWeights(ours.parameters(), lr=0.05, weight_decay=0.01)
     adam = torch.optim.Adam(theirs.parameters(), lr=0.05, weight_decay=0.01)
@@ -26,7 +26,7 @@ def test_the_same_steps_as_adam_on_separate_weights() -> None:
         torch.testing.assert_close(mine, other)
 
 
-def test_the_best_weights_can_be_put_back() -> None:
+def test_flat_weights_restore_gives_back_the_copied_weights() -> None:
     model = net()
     weights = FlatWeights(model.parameters(), lr=0.1, weight_decay=0.0)
     before = weights.copy()
@@ -38,7 +38,7 @@ def test_the_best_weights_can_be_put_back() -> None:
     assert model(torch.ones(1, 3)).item() == wanted
 
 
-def test_the_optimiser_goes_on_where_its_state_was_taken() -> None:
+def test_flat_weights_restored_state_continues_the_optimiser() -> None:
     x = torch.randn(10, 3, generator=torch.Generator().manual_seed(1))
 
     def moved(model: nn.Module, weights: FlatWeights, steps: int) -> FlatWeights:

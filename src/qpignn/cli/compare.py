@@ -88,7 +88,7 @@ def compare(
     from qpignn.intervals import check_level
 
     levels = [check_level(one, "--confidence") for one in options.numbers(confidence)]
-    _check_sources(datasets, nodes, edges, roles)
+    _check_input(datasets, nodes, edges, roles)
     for name in [] if methods == "all" else options.names(methods):
         options.check_method(name)
     choices: dict[str, Any] = {"protocol": protocol, "view": view, "split": split}
@@ -135,9 +135,7 @@ def compare(
         raise typer.Exit(1)
 
 
-def _check_sources(
-    datasets: str, nodes: Path | None, edges: Path | None, roles: ColumnRoles
-) -> None:
+def _check_input(datasets: str, nodes: Path | None, edges: Path | None, roles: ColumnRoles) -> None:
     """Raise for sources that exclude each other and for names, files and columns not there."""
     if (nodes is None) == (not datasets):
         raise SettingError("expected either --datasets NAMES or --nodes FILE, got both or none")
@@ -235,8 +233,7 @@ def _own_graph(nodes: Path | None, edges: Path | None, roles: ColumnRoles) -> It
     if nodes is None:
         yield None
         return
-    from qpignn.data.readers import read_graph
-    from qpignn.data.storage import save_graph
+    from qpignn import read_graph, save_graph
 
     data = read_graph(nodes, edges, **vars(roles))
     with TemporaryDirectory(prefix="qpignn-") as place:

@@ -28,7 +28,7 @@ def print_rows(rows: list[dict[str, Any]], protocol: str) -> None:
     for name in ("picp", "mpiw", "winkler"):
         figures = zip(table[f"{name}_mean"], table[f"{name}_std"], table["seeds"], strict=True)
         table[name] = [
-            f"{mean:.3f}" + (f" ± {std:.3f}" if seeds > 1 else "") for mean, std, seeds in figures
+            f"{mean:.3f} ± {std:.3f}" if n > 1 else f"{mean:.3f}" for mean, std, n in figures
         ]
     title = f"protocol {protocol}, mean ± deviation over {seed_count(table['seeds'])} seeds"
     _print_lines(

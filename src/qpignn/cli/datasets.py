@@ -57,9 +57,7 @@ def _row(entry: Dataset) -> dict[str, Any]:
     reason = missing_message(entry)
     sizes = {name: find_protocol(name).declared_size(entry.name) for name in OTHERS}
     return {
-        "name": entry.name,
-        "origin": entry.origin,
-        "about": entry.about,
+        **{name: getattr(entry, name) for name in ("name", "origin", "about")},
         **{count: getattr(entry.size, count) for count in ("nodes", "edges", "features")},
         "ones_per_node": entry.ones_per_node,
         **{
@@ -82,15 +80,10 @@ def _differences(entry: Dataset, protocol: str) -> list[str]:
 def _print(rows: list[dict[str, Any]]) -> None:
     counts = ("nodes", "edges", "features", *(f"{name}_edges" for name in OTHERS))
     headings = ("name", *(count.replace("_", " ") for count in counts), "here", "about")
-    shown = [
-        (
-            row["name"],
-            *(f"{row[count]:,}" for count in counts),
-            "yes" if row["available"] else "no",
-            row["about"],
-        )
-        for row in rows
-    ]
+    shown = []
+    for row in rows:
+        here = "yes" if row["available"] else "no"
+        shown.append((row["name"], *(f"{row[one]:,}" for one in counts), here, row["about"]))
     print_table("Data sets", headings, shown)
     for row in rows:
         if not row["available"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -12,11 +12,6 @@ from qpignn.cli.output import check_output, print_json, print_metrics, print_tab
 from qpignn.errors import SettingError
 from qpignn.io.csv_output import to_csv
 from qpignn.io.files import write_atomically
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from qpignn.intervals import Intervals
 
 
 def demo(
@@ -34,13 +29,9 @@ def demo(
         out: Folder for the results.
         seed: Seed of the split and the initial weights.
     """
-    from qpignn.data.example import example_tables
-    from qpignn.data.frames import from_frames
+    from qpignn import QpiGNN, example_tables, from_frames, split_nodes, write_report
     from qpignn.data.graph import test_nodes
-    from qpignn.data.split import split_nodes
     from qpignn.intervals import rounded_frame
-    from qpignn.methods.qpignn import QpiGNN
-    from qpignn.reports.content import write_report
     from qpignn.reports.results import held_out_figures
 
     check_output(out, folder=True)
@@ -61,7 +52,16 @@ def demo(
     blank = rounded_frame(intervals.select(data.y.isnan().numpy()).to_frame())
     write_atomically(out / "intervals.csv", to_csv(blank))
     held_out = intervals.select(test.numpy())
-    drawn = _draw(held_out, data.y[test], out / "intervals.png")
+    written = [out / f"{name}.csv" for name in ("nodes", "edges", "intervals")]
+    try:
+        figure = held_out.plot(data.y[test])
+    except SettingError as error:  # no matplotlib
+        say(f"left out: intervals.png ({error})")
+    else:
+        from qpignn.reports.figures import save_figure
+
+        written.append(out / "intervals.png")
+        save_figure(figure, written[-1])
     page = out / "report.html"
     title = "Demo: pollution at measuring stations"
     write_report(model, data, page, target="pollution", title=title)
@@ -75,19 +75,6 @@ def demo(
     ]
     print_table("the first stations without a measurement", columns, first)
     print_metrics(f"{len(held_out)} held-out stations, wanted coverage 0.9", figures)
-    for name in ("nodes.csv", "edges.csv", "intervals.csv", *drawn):
-        typer.echo(f"wrote {out / name}")
+    for path in written:
+        typer.echo(f"wrote {path}")
     typer.echo(f"open the report: {page}")
-
-
-def _draw(intervals: Intervals, y: Tensor, path: Path) -> list[str]:
-    """Draw the held-out intervals; return the names of the files written."""
-    try:
-        figure = intervals.plot(y)
-    except SettingError as error:
-        say(f"left out: {path.name} ({error})")
-        return []
-    from qpignn.reports.figures import save_figure
-
-    save_figure(figure, path)
-    return [path.name]

@@ -86,9 +86,8 @@ def describe_error(error: BaseException) -> tuple[str, int]:
             f"take smaller nets (--set hidden=16) or smaller steps (--set batch_size=1024), or "
             f"keep the graph on disk (qpignn convert)"
         ), MISTAKE
-    return (
-        f"error: this is a bug in qpignn: {_line(error)}; run again with --debug and report it"
-    ), BUG
+    advice = "run again with --debug and report it"
+    return f"error: this is a bug in qpignn: {_line(error)}; {advice}", BUG
 
 
 def _disk_full(error: BaseException) -> str | None:

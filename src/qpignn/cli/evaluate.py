@@ -64,8 +64,9 @@ def evaluate(
         )
     intervals = fit.model.predict_interval(data, evaluated.numpy(), confidence_level=confidence)
     given = fit.data.y[given_nodes(fit.data)]
+    level = intervals.confidence_level
     figures = {
-        "confidence_level": intervals.confidence_level,
+        "confidence_level": level,
         "n_test": len(intervals),
         **summary(intervals, data.y[evaluated], y_given=given),
     }
@@ -73,16 +74,13 @@ def evaluate(
     if without_graph:
         say("fitting the same method without edges")
         plain = fit_without_graph(fit.model, fit.data)
-        level = intervals.confidence_level
         others = plain.predict_interval(data, evaluated.numpy(), confidence_level=level)
         effect = graph_effect(intervals, others, data.y[evaluated])
     if as_json:
         print_json(figures if effect is None else {**figures, "graph_effect": asdict(effect)})
         return
     which = "held-out nodes" if nodes is None else "nodes labelled after the fit"
-    print_metrics(
-        f"{len(intervals):,} {which}, wanted coverage {intervals.confidence_level:g}", figures
-    )
+    print_metrics(f"{len(intervals):,} {which}, wanted coverage {level:g}", figures)
     findings = fit.model.diagnose(data, confidence_level=confidence).findings
     print_findings(findings if effect is None else [*findings, effect.finding()])
 

@@ -117,7 +117,7 @@ def fit(
     say(f"split: {int(given.sum()):,} nodes to learn from, {int(test.sum()):,} held out")
     checkpoint = out / CHECKPOINT
     with _mention_resume(checkpoint):
-        _fit_kept(model, hide_targets(data, given), checkpoint, checkpoint_every, resume=resume)
+        _train(model, hide_targets(data, given), checkpoint, checkpoint_every, resume=resume)
         if not is_main_process():
             return
         interrupted = model.history_.interrupted
@@ -219,8 +219,7 @@ def _graph(
     roles: ColumnRoles,
 ) -> tuple[Data, GraphTables | None, Origin]:
     """Return the graph, the tables it was read from, and where it came from."""
-    from qpignn.data.catalog import load_dataset
-    from qpignn.data.mapped import open_graph
+    from qpignn import load_dataset, open_graph
     from qpignn.data.readers import graph_from_tables, read_tables
     from qpignn.methods.bundle import Origin
 
@@ -235,9 +234,7 @@ def _graph(
     return data, tables, Origin(None, replace(roles, id=tables.id, directed=directed))
 
 
-def _fit_kept(
-    model: IntervalMethod, data: Data, folder: Path, every: float, *, resume: bool
-) -> None:
+def _train(model: IntervalMethod, data: Data, folder: Path, every: float, *, resume: bool) -> None:
     """Fit with checkpoints in a folder; continue from those it holds, or remove them first."""
     from qpignn.runtime import distributed
     from qpignn.training import checkpoint

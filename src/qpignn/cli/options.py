@@ -1,7 +1,8 @@
 """Options that several commands share, and what their values mean.
 
 A command is a plain function. :func:`described` makes its parameters options: their help is what
-the docstring says under ``Args:``, or that of a type below, which several commands use.
+the docstring says under ``Args:``, or that of a type below, which several commands use. A type
+holds the help alone, or a typer option where more than the help is special.
 """
 
 from __future__ import annotations
@@ -28,25 +29,17 @@ from qpignn.runtime.plugins import is_object_path
 Text = str | None
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="A folder written by 'qpignn fit'.")]
-Level = Annotated[
-    float | None, typer.Option(help="One of the fitted levels; default: the highest.")
-]
+Level = Annotated[float | None, "One of the fitted levels; default: the highest."]
 Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="A setting of the method, as name=value; may be repeated."),
 ]
-Jobs = Annotated[int, typer.Option(help="Processes, of one thread each.")]
-Engine = Annotated[str, typer.Option(help="processes, or ray (RAY_ADDRESS names a cluster).")]
-Protocol = Annotated[
-    str, typer.Option(help=f"How cells load, split and fit: {' or '.join(PROTOCOLS)}.")
-]
-LambdaWidth = Annotated[Text, typer.Option(help="Width penalty: auto, tuned or a number.")]
-Results = Annotated[
-    Path | None, typer.Option(help="Results file (SQLite); finished cells in it are not run again.")
-]
-SavedMethod = Annotated[
-    Text, typer.Option("--method", help="Class of a model of your own, as in 'fit': mine.py:Class.")
-]
+Jobs = Annotated[int, "Processes, of one thread each."]
+Engine = Annotated[str, "processes, or ray (RAY_ADDRESS names a cluster)."]
+Protocol = Annotated[str, f"How cells load, split and fit: {' or '.join(PROTOCOLS)}."]
+LambdaWidth = Annotated[Text, "Width penalty: auto, tuned or a number."]
+Results = Annotated[Path | None, "Results file (SQLite); finished cells in it are not run again."]
+SavedMethod = Annotated[Text, "Class of a model of your own, as in 'fit': mine.py:Class."]
 DEEPEST = 20  # levels of lists and objects in a setting
 OWN_OPTIONS = {
     "confidence_level": "--confidence",
@@ -124,7 +117,8 @@ def _annotated(name: str, annotation: Any, help: str | None) -> Any:
     """Return the type of a parameter with its option, as typer takes it."""
     kind, *given = get_args(annotation) if get_origin(annotation) is Annotated else [annotation]
     flag = [f"--{name.replace('_', '-')}"] if kind is bool else []
-    option = copy(given[0]) if given else typer.Option(*flag)
+    special = [copy(one) for one in given if not isinstance(one, str)]
+    option = special[0] if special else typer.Option(*flag, help=given[0] if given else None)
     option.help = option.help or help
     return Annotated[kind, option]
 
@@ -231,16 +225,14 @@ def settings_of(
     settings = {name: value for name, value in options.items() if value is not None}
     if lambda_width is not None:
         settings["lambda_width"] = parse_number(lambda_width)
-    for assignment in assignments or ():
-        name, equals, value = assignment.partition("=")
+    for setting in assignments or ():
+        name, equals, value = setting.partition("=")
         if name in OWN_OPTIONS:
             raise SettingError(f"--set: {name} has its own option, {OWN_OPTIONS[name]}")
         if name in settings:
             raise SettingError(f"--set: {name} is given twice")
         if not equals or not name:
-            raise SettingError(
-                f"--set: expected name=value, such as side=lower, got {assignment!r}"
-            )
+            raise SettingError(f"--set: expected name=value, such as side=lower, got {setting!r}")
         settings[name] = _value(name, value)
     return settings
 

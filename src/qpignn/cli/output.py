@@ -132,23 +132,6 @@ def check_output(path: Path, *, folder: bool) -> None:
         raise SettingError(f"{path}: cannot be written: {existing} is read-only")
 
 
-METRICS = {
-    "picp": "coverage (PICP)",
-    "mpiw": "mean width (MPIW), in train ranges",
-    "mpiw_raw": "mean width, in the target's unit",
-    "nmpiw": "mean width / test range (NMPIW)",
-    "mpe": "mean error of the midpoint (MPE)",
-    "sharpness": "sharpness",
-    "winkler": "Winkler score",
-    "cwc": "coverage width criterion (CWC)",
-    "mean_bound": "mean bound, in the target's unit",
-    "miss_rate": "miss rate: targets beyond their bound",
-    "pinball": "pinball loss of the bound, in the target's unit",
-    "mae": "mean absolute error (MAE), in the target's unit",
-    "rmse": "root mean squared error (RMSE), in the target's unit",
-}
-
-
 def print_metrics(title: str, figures: dict[str, float | None]) -> None:
     """Print the metrics of a result: those of widths, or those of a one-sided bound.
 
@@ -156,6 +139,8 @@ def print_metrics(title: str, figures: dict[str, float | None]) -> None:
         title: title of the table.
         figures: from :func:`qpignn.metrics.summary`; those that are None are left out.
     """
-    values = {name: figures.get(name) for name in METRICS}
-    rows = [(METRICS[name], f"{value:.4g}") for name, value in values.items() if value is not None]
+    from qpignn.reports.metric_texts import metric_texts
+
+    values = [(label, figures.get(name)) for name, label in metric_texts("label").items()]
+    rows = [(label, f"{value:.4g}") for label, value in values if value is not None]
     print_table(title, ("metric", "value"), rows)

@@ -18,7 +18,6 @@ from qpignn.diagnostics.grouping import Mask
 from qpignn.intervals import Floats
 
 Singles = npt.NDArray[np.float32]
-Whole = npt.NDArray[np.int64]
 
 RELABELLINGS = 499
 SPARSE_SHARE = 0.05  # columns with a smaller share of nonzeros are tested by their nonzeros only
@@ -88,9 +87,8 @@ def _contrasts(is_compared: Mask, blocks: list[Mask], rng: np.random.Generator) 
 
 def _rank_statistics(part: Any, contrasts: Singles) -> Singles:
     location = standard_ranks(dense_columns(part))
-    z: Singles = np.maximum(
-        np.abs(contrasts @ location.T), np.abs(contrasts @ standardised(location**2).T)
-    )
+    spread = standardised(location**2)
+    z: Singles = np.maximum(np.abs(contrasts @ location.T), np.abs(contrasts @ spread.T))
     return z
 
 

@@ -15,21 +15,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from qpignn.diagnostics.grouping import FEWEST, Grouping, Mask
+from qpignn.diagnostics.wording import percent
 from qpignn.intervals import Floats
 
 SIGNIFICANCE = 0.05  # p-value below which coverage differs from the nominal level
 SMALL = 0.03  # shortfalls up to this size need no action
 LARGE = 0.2  # shortfall that the test of a group must be able to detect
-
-
-def percent(share: float, digits: int | None = None) -> str:
-    """Return a share as a percentage, such as ``"97.5 %"``.
-
-    Args:
-        share: the share, 0 to 1.
-        digits: digits after the decimal point; by default as many as the number has.
-    """
-    return f"{100 * share:g} %" if digits is None else f"{100 * share:.{digits}f} %"
 
 
 @dataclass(frozen=True)
@@ -83,16 +74,15 @@ def count_coverage(hits: Mask, level: float) -> Coverage:
     from scipy.stats import binom, binomtest
 
     nodes, covered = len(hits), int(hits.sum())
-    bar = binomtest(covered, nodes).proportion_ci(0.95, "wilson")
+    low, high = map(float, binomtest(covered, nodes).proportion_ci(0.95, "wilson"))
+    too_few = float(binom.cdf(covered, nodes, level))
+    too_many = float(binom.sf(covered - 1, nodes, level))
     return Coverage(
-        level=level,
-        nodes=nodes,
-        covered=covered,
-        share=covered / nodes,
-        low=float(bar.low),
-        high=float(bar.high),
-        too_few=float(binom.cdf(covered, nodes, level)),
-        too_many=float(binom.sf(covered - 1, nodes, level)),
+        *(level, nodes, covered, covered / nodes),
+        low=low,
+        high=high,
+        too_few=too_few,
+        too_many=too_many,
     )
 
 
@@ -187,18 +177,15 @@ def by_group(
     for grouping, *columns in zip(kept, coverages, masks, strict=True):
         rows = zip(grouping.labels, grouping.descriptions, *columns, strict=True)
         groups = [
-            Group(
-                label=label,
-                description=description,
-                coverage=coverage,
-                width=None if width is None else float(width[mask].mean()),
-                bound=None if bound is None else float(bound[mask].mean()),
-                below=next(below),
-            )
+            Group(label, description, coverage, _mean(width, mask), _mean(bound, mask), next(below))
             for label, description, coverage, mask in rows
         ]
         divisions.append(Division(grouping.name, grouping.column, groups))
     return divisions
+
+
+def _mean(values: Floats | None, mask: Mask) -> float | None:
+    return None if values is None else float(values[mask].mean())
 
 
 def can_show_shortfall(nodes: int, level: float, rate: float) -> bool:

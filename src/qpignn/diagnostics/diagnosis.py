@@ -7,7 +7,7 @@ a column): even perfect intervals miss more often where targets are extreme.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -131,11 +131,10 @@ def diagnose(
         *findings.unbounded_findings(unbounded, len(intervals), side),
         *findings.novelty_findings(intervals.select(~given)),
     ]
-    text = "no nodes were held out, so the coverage on new nodes is unknown"
-    ordered = findings.by_severity([*reported, Finding("coverage", "note", text)])
-    diagnosis = Diagnosis(level, None, [], [], side, unbounded, 0, 0, [], shift, ordered)
     if not held_out.any():
-        return diagnosis
+        text = "no nodes were held out, so the coverage on new nodes is unknown"
+        ordered = findings.by_severity([*reported, Finding("coverage", "note", text)])
+        return Diagnosis(level, None, [], [], side, unbounded, 0, 0, [], shift, ordered)
     y = data.y.double().numpy()
     curve = {one.confidence_level: one for one in (*others, intervals)}
     hits = {key: covers(y, curve[key].lower, curve[key].upper) for key in sorted(curve)}
@@ -173,14 +172,12 @@ def diagnose(
     ]
     if width is not None and errors:  # no bins if a width is infinite
         reported += findings.width_findings(rank_correlation(width[held_out], error))
-    return replace(
-        diagnosis,
-        coverage=overall,
-        levels=levels,
-        divisions=divisions,
+    return Diagnosis(
+        *(level, overall, levels, divisions, side, unbounded),
         below=below,
         above=above,
         errors=errors,
+        shift=shift,
         findings=findings.by_severity(reported),
     )
 

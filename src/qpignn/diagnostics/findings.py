@@ -17,19 +17,12 @@ import numpy as np
 from scipy.stats import binomtest
 
 from qpignn.calibration.conformal import enough_for
-from qpignn.diagnostics.coverage import (
-    SIGNIFICANCE,
-    Coverage,
-    Division,
-    can_show_shortfall,
-    holm,
-    percent,
-)
+from qpignn.diagnostics.coverage import SIGNIFICANCE, Coverage, Division, can_show_shortfall, holm
 from qpignn.diagnostics.grouping import FEWEST
 from qpignn.diagnostics.two_sample import FEWEST as FEWEST_COMPARED
 from qpignn.diagnostics.two_sample import Shift
 from qpignn.diagnostics.width_error import RankCorrelation
-from qpignn.diagnostics.wording import WORDINGS
+from qpignn.diagnostics.wording import WORDINGS, percent
 from qpignn.errors import plural, quoted
 from qpignn.intervals import Intervals
 
@@ -174,16 +167,13 @@ def group_findings(divisions: Sequence[Division], level: float) -> list[Finding]
         One warning per group with low coverage, or one finding for all groups.
     """
     every = [(division.name, group) for division in divisions for group in division.groups]
-    findings = [
-        Finding(
-            name,
-            "warning",
-            f"coverage for {group.description} is {group.coverage} ({group.coverage.nodes:,} "
-            f"held-out nodes), below the nominal {percent(level)}",
-        )
-        for name, group in every
-        if group.below
-    ]
+    findings = []
+    for name, group in every:
+        if group.below:
+            held_out = f"{group.coverage.nodes:,} held-out nodes"
+            text = f"coverage for {group.description} is {group.coverage} ({held_out}), below the "
+            text += f"nominal {percent(level)}"
+            findings.append(Finding(name, "warning", text))
     if findings or not divisions:
         return findings
     tested = [group for _, group in every if group.coverage.nodes >= FEWEST]

@@ -241,7 +241,6 @@ def _nonempty(grouping: Grouping, held_out: Mask) -> Grouping:
     kept = sorted(set(grouping.member[held_out]) - {-1})
     moved = np.full(len(grouping.labels) + 1, -1)
     moved[kept] = np.arange(len(kept))
-    labels, descriptions = (
-        [texts[i] for i in kept] for texts in (grouping.labels, grouping.descriptions)
-    )
+    both = grouping.labels, grouping.descriptions
+    labels, descriptions = ([texts[i] for i in kept] for texts in both)
     return Grouping(grouping.name, labels, descriptions, moved[grouping.member])

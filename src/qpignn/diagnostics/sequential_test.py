@@ -17,13 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from qpignn.diagnostics.column_test import (
-    Singles,
-    Whole,
-    dense_columns,
-    standard_ranks,
-    standardised,
-)
+from qpignn.data.structure import Integers
+from qpignn.diagnostics.column_test import Singles, dense_columns, standard_ranks, standardised
 from qpignn.diagnostics.grouping import Mask
 from qpignn.intervals import Floats
 
@@ -123,7 +118,7 @@ def _summed(scores: list[Floats], is_compared: Mask, blocks: list[Mask]) -> Sequ
     return SequentialTest(mean, float(np.sqrt((share**2 * variance).sum())), float(norm.sf(z)))
 
 
-def choose_columns(z: Floats) -> Whole:
+def choose_columns(z: Floats) -> Integers:
     """Return the columns that differ significantly, or else the 50 that differ most.
 
     Significance is by the procedure of Benjamini and Hochberg at a false discovery rate of 1 %.

@@ -18,20 +18,9 @@ from typing import Any, ClassVar
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from qpignn.diagnostics.column_test import (
-    adjusted_p_values,
-    column_test,
-    dense_columns,
-    standard_ranks,
-)
+from qpignn.diagnostics import column_test, sequential_test
 from qpignn.diagnostics.coverage import RenamedFields
 from qpignn.diagnostics.grouping import Mask
-from qpignn.diagnostics.sequential_test import (
-    Smoother,
-    classifier_test,
-    smoothing_test,
-    training_blocks,
-)
 from qpignn.errors import ArrayError
 from qpignn.intervals import Floats
 
@@ -95,7 +84,7 @@ def compare_rows(
     rng: np.random.Generator,
     *,
     paired: int = 0,
-    smooth: Smoother | None = None,
+    smooth: sequential_test.Smoother | None = None,
 ) -> Shift | None:
     """Test whether two sets of rows come from the same population.
 
@@ -121,31 +110,29 @@ def compare_rows(
             f"expected two tables with the same columns and a name for each, got {widths[0]} and "
             f"{widths[1]} columns and {widths[2]} names"
         )
-    if min(reference.shape[0], compared.shape[0]) < FEWEST:
+    counts = reference.shape[0], compared.shape[0]
+    if min(counts) < FEWEST:
         return None
     table = _stacked([reference, compared])
     extended, named = _with_products(table, names, paired)
     is_compared = np.arange(table.shape[0]) >= reference.shape[0]
     with threadpool_limits(1):  # more threads are slower on a table this small
-        blocks = training_blocks(is_compared, rng)
-        statistics, largest = column_test(extended, is_compared, blocks, rng)
-        adjusted = adjusted_p_values(statistics[0], largest)
-        together = classifier_test(table, is_compared, blocks, statistics[1:, : len(names)])
-    nearby = None if smooth is None else smoothing_test(smooth, is_compared, blocks)
+        blocks = sequential_test.training_blocks(is_compared, rng)
+        statistics, largest = column_test.column_test(extended, is_compared, blocks, rng)
+        adjusted = column_test.adjusted_p_values(statistics[0], largest)
+        own = statistics[1:, : len(names)]  # without the products
+        together = sequential_test.classifier_test(table, is_compared, blocks, own)
+    nearby = smooth and sequential_test.smoothing_test(smooth, is_compared, blocks)
     p_values = [float(adjusted.min(initial=1.0)), together.p_value]
     p_values += [] if nearby is None else [nearby.p_value]
     rate = NOMINAL / len(p_values)
     columns = _differing(extended, named, is_compared, statistics[0], adjusted < rate)
     if nearby is not None and nearby.p_value < rate:
         columns.append((NEARBY, 2 * nearby.auc - 1))
-    return Shift(
-        reference=reference.shape[0],
-        compared=compared.shape[0],
-        auc=together.auc,
-        error=together.error,
-        p_value=min(1.0, len(p_values) * min(p_values)),
-        columns=sorted(columns, key=lambda named: -named[1]),
-    )
+    p_value = min(1.0, len(p_values) * min(p_values))
+    columns.sort(key=lambda named: -named[1])
+    auc, error = together.auc, together.error
+    return Shift(*counts, auc=auc, error=error, p_value=p_value, columns=columns)
 
 
 def _stacked(tables: list[Any]) -> Any:
@@ -161,7 +148,7 @@ def _with_products(table: Any, names: Sequence[str], paired: int) -> tuple[Any, 
     pairs = list(combinations(range(paired), 2))
     if not pairs:
         return table, list(names)
-    ranks = standard_ranks(dense_columns(table, slice(paired)))
+    ranks = column_test.standard_ranks(column_test.dense_columns(table, slice(paired)))
     products = np.stack([ranks[i] * ranks[j] for i, j in pairs], axis=1)  # (rows, pairs)
     named = [f"{names[i]} × {names[j]}" for i, j in pairs]
     return np.column_stack([table, products]), [*names, *named]
@@ -176,7 +163,7 @@ def _differing(
     chosen = np.flatnonzero(differs)
     gaps = []
     for i in chosen[np.argsort(-statistic[chosen], kind="stable")][:NAMED]:
-        column = dense_columns(table, [i])[:, 0]
+        column = column_test.dense_columns(table, [i])[:, 0]
         gap = ks_2samp(column[is_compared], column[~is_compared], method="asymp").statistic
         gaps.append((names[i], float(gap)))
     return gaps

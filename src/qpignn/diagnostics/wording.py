@@ -1,8 +1,18 @@
-"""Terms of findings and of the report page: two-sided intervals, upper bounds, lower bounds."""
+"""Words of findings and of the report page: percentages, and terms for intervals and bounds."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+
+def percent(share: float, digits: int | None = None) -> str:
+    """Return a share as a percentage, such as ``"97.5 %"``.
+
+    Args:
+        share: the share, 0 to 1.
+        digits: digits after the decimal point; by default as many as the number has.
+    """
+    return f"{100 * share:g} %" if digits is None else f"{100 * share:.{digits}f} %"
 
 
 @dataclass(frozen=True)

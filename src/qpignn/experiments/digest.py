@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
@@ -18,9 +18,9 @@ from importlib.resources import files
 from pathlib import Path, PurePath
 from typing import Any
 
-from qpignn.data.catalog import find_dataset, is_dataset
+from qpignn.data.catalog import BENCHMARK, EXTRA, find_dataset, is_dataset
 from qpignn.data.sources.files import file_digests
-from qpignn.names import METHOD_GROUP, without_prefixes
+from qpignn.names import DATASET_GROUP, METHOD_GROUP, METHODS, without_prefixes
 from qpignn.runtime.entry_points import installed
 from qpignn.runtime.plugins import is_object_path, source_of
 
@@ -121,14 +121,19 @@ def data_digest(dataset: str, options: Mapping[str, Any] | None = None) -> str:
         options: of the data set, where they decide which files are read.
 
     Returns:
-        The empty string for a data set that the code draws: the code digest covers it.
+        The empty string for a data set that the code of this package draws: the code digest covers
+        it. The digest of a data set of an installed package also covers the source of the module
+        that its entry point names, not what that module imports.
 
     Raises:
         UnknownNameError: if it is neither a name of the catalog nor an existing path.
+        SettingError: if the source of an installed package's module cannot be read.
     """
     path = Path(dataset)
     if is_dataset(dataset) or not path.exists():
-        return find_dataset(dataset).digest(options)
+        read = find_dataset(dataset).digest(options)
+        source = installed_digest(DATASET_GROUP, dataset, {*BENCHMARK, *EXTRA})
+        return hashlib.sha256(f"{source}\n{read}".encode()).hexdigest() if source else read
     inside = [path]
     if path.is_dir():  # locks and files that are being written have names that begin with a dot
         paths = path.rglob("*")
@@ -152,9 +157,28 @@ def plugin_digest(method: str, settings: Mapping[str, Any] | None = None) -> str
         SettingError: if the source of a plug-in cannot be read.
     """
     plain = without_prefixes(method)
-    named = [installed(METHOD_GROUP).get(plain, plain), *(settings or {}).values()]
-    sources = [source_digest(source_of(path)) for path in named if is_object_path(path)]
+    sources = [installed_digest(METHOD_GROUP, plain, METHODS)]
+    named = (path for path in (plain, *(settings or {}).values()) if is_object_path(path))
+    sources = [*filter(None, sources), *(source_digest(source_of(path)) for path in named)]
     return hashlib.sha256("\n".join(sources).encode()).hexdigest() if sources else ""
+
+
+def installed_digest(group: str, name: str, built_in: Collection[str]) -> str:
+    """Return the digest of the source of the module that an installed package declares for a name.
+
+    Args:
+        group: group of the entry points.
+        name: any name.
+        built_in: names of this package. They come first, as where objects are looked up by name.
+
+    Returns:
+        The digest, or the empty string for a built-in name and one that no package declares.
+
+    Raises:
+        SettingError: if the source cannot be read.
+    """
+    path = None if name in built_in else installed(group).get(name)
+    return "" if path is None else source_digest(source_of(path))
 
 
 def versions() -> dict[str, str]:

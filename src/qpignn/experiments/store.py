@@ -84,11 +84,9 @@ class Store:
             key: under which; by default the cell's key at present.
         """
         values = (key or cell.key(), json.dumps(asdict(cell)), json.dumps(row), __version__)
+        insert = "INSERT OR REPLACE INTO results (key, cell, row, version) VALUES (?, ?, ?, ?)"
         with self._connected() as connection, connection:
-            connection.execute(
-                "INSERT OR REPLACE INTO results (key, cell, row, version) VALUES (?, ?, ?, ?)",
-                values,
-            )
+            connection.execute(insert, values)
 
     @contextmanager
     def _connected(self) -> Iterator[sqlite3.Connection]:

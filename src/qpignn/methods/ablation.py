@@ -22,6 +22,10 @@ LossKind = Literal["full", "coverage", "width", "none", "rqr"]
 class Ablation(NetMethod):
     """One net at a fixed λ, without calibration, for the paper's ablations; not for use.
 
+    It is in the catalog, and not in :mod:`qpignn.paper`, because the paper's ablations are also run
+    under the protocol ``corrected``, which makes methods by the catalog's names, and because saved
+    models of version 0.1 name it.
+
     Args:
         head: ``dual`` (value and half-width), ``single`` (two bounds of their own) or ``fixed``
             (a value and one half-width for all units, which is not learnt).

@@ -48,7 +48,8 @@ SEARCHED = {"correction_lr": (1e-4, 3e-2), "consistency": (1e-3, 1.0)}
 class CorrectedGNN(QuantileGNN):
     """A quantile GNN whose bounds a second GNN corrects; wrapped in a conformal step: CF-GNN.
 
-    Its intervals are not meant to be used without that step.
+    Its intervals are not meant to be used without that step. The setting ``encoder`` decides the
+    encoder of the first net; the second net is always a GraphSAGE with two layers.
 
     Args:
         correction: share of the given units the second net is trained on.

@@ -154,10 +154,10 @@ class Novelty:
         features, own = self.range.cut(data.x)
         combined = _combinations(features, self.scaler)
         unusual = near.unusual(combined, self.metric)
-        known = self.given.found_in(data)
-        far = near.distances(own, known, unusual)
-        if not bool(known.any()):
-            farthest = np.full(len(known), self.limits.hops + self.growth.farthest)
+        given = self.given.found_in(data)
+        far = near.distances(own, given, unusual)
+        if not bool(given.any()):
+            farthest = np.full(len(given), self.limits.hops + self.growth.farthest)
             far = replace(far, hops=farthest)
         ratios = self.limits.ratios(far)
         score, part = ratios.max(axis=0), ratios.argmax(axis=0)

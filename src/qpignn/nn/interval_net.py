@@ -17,7 +17,7 @@ TOGETHER = 2**28  # bytes of one layer's hidden vectors up to which members run 
 
 
 class IntervalNet(nn.Module):
-    """An encoder and a head, whose outputs the method's ``_bounds`` interprets.
+    """An encoder and a head, whose outputs the method's ``compute_bounds`` interprets.
 
     Every weight has the members in its first axis; every output has them in its last but one, and
     the nodes in its last.

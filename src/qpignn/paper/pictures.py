@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -205,12 +204,6 @@ def _coverage_error(plan: Plan, frame: pd.DataFrame) -> Figure:
     return figure
 
 
-PICTURES: dict[str, Callable[[Plan, pd.DataFrame], Figure]] = {
-    "bands": _bands,
-    "radar": _radar,
-    "scatter": _scatter,
-    "trajectories": _trajectories,
-    "lambda_curve": _lambda_curve,
-    "best_lambda": _best_lambda,
-    "coverage_error": _coverage_error,
-}
+DRAWN = (_bands, _radar, _scatter, _trajectories, _lambda_curve, _best_lambda, _coverage_error)
+PICTURES = {picture.__name__.removeprefix("_"): picture for picture in DRAWN}
+"""How each picture is drawn, by its name in a spec."""

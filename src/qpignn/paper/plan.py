@@ -82,10 +82,9 @@ def make_plan(
     check_choice("protocol", protocol, PROTOCOLS)
     check_spec(spec)
     count = check_integer("seeds", 1 if quick else spec.seeds if seeds is None else seeds)
-    reasons = {
-        name: None if everywhere else missing_message(find_dataset(name)) for name in spec.datasets
-    }
-    here = [name for name, reason in reasons.items() if reason is None]
+    checked = () if everywhere else spec.datasets
+    reasons = {name: missing_message(find_dataset(name)) for name in checked}
+    here = [name for name in spec.datasets if reasons.get(name) is None]
     here = here[: QUICK_SETS if quick else None]
     conditions = spec.conditions[: QUICK_CONDITIONS if quick else None]
     cells = []

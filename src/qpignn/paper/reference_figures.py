@@ -80,6 +80,5 @@ def read_figures(path: Path, model: str) -> pd.DataFrame:
         raise ReadError(f"{path}: expected the columns {sorted(wanted)}, got {quoted(published)}")
     if model not in set(published["model"]):
         raise UnknownNameError("model", model, published["model"].unique())
-    return published[published["model"] == model].pivot_table(
-        index="dataset", columns="metric", values="value"
-    )
+    figures = published[published["model"] == model]
+    return figures.pivot_table(index="dataset", columns="metric", values="value")

@@ -60,10 +60,8 @@ def models(plan: Plan, frame: pd.DataFrame) -> Figure:
         part, look = means.loc[name], _look(name, i)
         ratio = (part["mpiw"] / means.loc[reference]["mpiw"]).dropna()
         middle = np.exp(np.log(ratio.clip(lower=1e-3)).mean())
-        for panel, dots, mean in (
-            (left, part["picp"], part["picp"].mean()),
-            (right, ratio, middle),
-        ):
+        both = ((left, part["picp"], part["picp"].mean()), (right, ratio, middle))
+        for panel, dots, mean in both:
             panel.plot(dots, np.full(len(dots), place), **SMALL, **look)
             panel.plot(mean, place, **LARGE, **look)
     left.set_yticks(order, names)

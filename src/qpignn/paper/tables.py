@@ -13,21 +13,12 @@ from qpignn.paper.plan import AXES, METRICS, Plan
 from qpignn.paper.reference_figures import OWN_UNIT
 from qpignn.paper.spec import read_facts
 from qpignn.protocols import find_protocol
+from qpignn.reports.metric_texts import metric_texts
 from qpignn.reports.tables import Row, Shown, Table, seed_count
 
 UNITS = {"mpiw": 1, "mpe": 1, "winkler": 1, "sharpness": 2}  # powers of the target's unit
-NAMES = {
-    **{name: name.upper() for name in ("picp", "mpiw", "mpe", "cwc", "mae", "rmse")},
-    "sharpness": "sharpness",
-    "winkler": "Winkler",
-    "mean_bound": "mean bound",
-    "miss_rate": "miss rate",
-    "pinball": "pinball loss",
-    "lambda_found": "λ",
-    "fit_seconds": "seconds",
-    "peak_mb": "MB",
-    "coverage_error": "|PICP − wanted|",
-}
+NAMES = metric_texts("heading")
+"""Headings of metrics; others have their name."""
 
 
 def frame_of(plan: Plan, rows: Mapping[str, dict[str, Any]]) -> pd.DataFrame:
@@ -144,10 +135,7 @@ def _headline(plan: Plan, frame: pd.DataFrame) -> Table:
         facts = pd.DataFrame(read_facts("main")).astype({"value": float})
         paper = facts.pivot_table(index=["variant", "dataset"], columns="metric", values="value")
         columns |= {f"{name} (paper)": paper for name in columns}
-    gains = {
-        shown: _gains(means, shown.removesuffix(" (paper)"), rivals)
-        for shown, means in columns.items()
-    }
+    gains = {name: _gains(columns[name], name.removesuffix(" (paper)"), rivals) for name in columns}
     labels = dict.fromkeys(label for gain in gains.values() for label in gain)
     rows = tuple((label, *(gains[shown].get(label, "–") for shown in columns)) for label in labels)
     title = f"{_title(plan, frame)}: coverage / width"
@@ -177,9 +165,8 @@ def _gains(means: pd.DataFrame, name: str, rivals: list[str]) -> dict[str, str]:
 
 def _gain(ratio: pd.Series[float]) -> str:
     parts = (100 * (float(ratio[metric]) - 1) for metric in ("picp", "mpiw"))
-    return " / ".join(
-        f"{round(part):+d} %".replace("-", "−") if math.isfinite(part) else "–" for part in parts
-    )
+    shown = (f"{round(part):+d} %" if math.isfinite(part) else "–" for part in parts)
+    return " / ".join(shown).replace("-", "−")
 
 
 def _size(name: str, protocol: str, metric: str) -> float:
@@ -240,14 +227,11 @@ def difference_table(plan: Plan, frame: pd.DataFrame) -> Table:
         frame: rows of :func:`frame_of`.
     """
     differences = against_paper(plan, frame)
-    rows = [
-        (
-            *(str(line[axis]) for axis in AXES),
-            NAMES.get(line["metric"], line["metric"]),
-            *((Shown(line["metric"], line[name]),) for name in ("ours", "paper", "difference")),
-        )
-        for line in differences.to_dict("records")
-    ]
+    rows: list[Row] = []
+    for line in differences.to_dict("records"):
+        place, metric = (str(line[axis]) for axis in AXES), line["metric"]
+        figures = ((Shown(metric, line[name]),) for name in ("ours", "paper", "difference"))
+        rows.append((*place, NAMES.get(metric, metric), *figures))
     lines = [
         f"{line['variant'] or 'all'} {NAMES.get(line['metric'], line['metric'])} "
         f"{line['median']:.3f} (largest {line['max']:.3f}, {line['size']} figures)"

@@ -32,9 +32,7 @@ def fixed(price: float) -> Variant:
 
 
 # the published search judged λ by the test nodes: its outcome is taken, not the search
-TUNED = Variant(
-    *("QpiGNN λ tuned", "qpignn"), {"lambda_width": "tuned"}, {"lambda_width": BEST}, seeds=3
-)
+TUNED = Variant("QpiGNN λ tuned", "qpignn", {"lambda_width": "tuned"}, {"lambda_width": BEST}, 3)
 AUTO = Variant("QpiGNN", "qpignn", {}, None)
 
 BASELINES = (SQR, RQR, BAYESIAN, MC_DROPOUT, CF_GNN, CF_GNN_TUNED, EVIDENTIAL, ENSEMBLE, CQR)

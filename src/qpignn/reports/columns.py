@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
+from torch_geometric.data import Data
 
 from qpignn.data.encoding import NUMBER
 from qpignn.data.graph import node_ids
@@ -17,9 +18,6 @@ from qpignn.data.matrix import is_sparse
 from qpignn.errors import ArrayError, SettingError, brief, quoted
 from qpignn.reports.markup import rounded
 
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
 BYTES = 6_000_000  # size limit of all columns, as JSON
 MOST = 200  # columns, at most
 DIGITS = 9  # significant digits; 7 for single precision
@@ -27,11 +25,11 @@ LONGEST = 300  # characters of a text, at most
 EXACT = 2**53  # larger integers are shown as text, because JavaScript would round them
 
 Rows = npt.NDArray[np.int64]
+Columns = pd.DataFrame | Mapping[str, Any] | None
+"""One value per node each; None for the graph's named features."""
 
 
-def column_content(
-    data: Data, columns: pd.DataFrame | Mapping[str, Any] | None, shown: Rows
-) -> dict[str, Any]:
+def column_content(data: Data, columns: Columns, shown: Rows) -> dict[str, Any]:
     """Return columns for the page's table and node cards.
 
     Columns that repeat the ids or the targets are skipped. Columns are taken in order, up to
@@ -73,9 +71,7 @@ def column_content(
     return {"list": included, "left_out": left_out}
 
 
-def _source(
-    data: Data, columns: pd.DataFrame | Mapping[str, Any] | None
-) -> Iterator[tuple[str, pd.Series[Any]]]:
+def _source(data: Data, columns: Columns) -> Iterator[tuple[str, pd.Series[Any]]]:
     nodes = data.x.shape[0]
     if columns is None:
         yield from _features(data)

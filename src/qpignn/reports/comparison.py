@@ -32,14 +32,9 @@ def comparison_table(rows: list[dict[str, Any]], protocol: str) -> Table:
         strong, best = (metric == name and bool(line[name]) for name in ("picp", "mpiw"))
         return (Shown(metric, mean, spread, strong, best),)
 
-    shown: tuple[Row, ...] = tuple(
-        (
-            str(line["dataset"]),
-            str(line["method"]),
-            f"{line['confidence_level']:g}",
-            *(figure(line, metric) for metric in METRICS),
-        )
-        for line in lines
-    )
+    shown: list[Row] = []
+    for line in lines:
+        place = str(line["dataset"]), str(line["method"]), f"{line['confidence_level']:g}"
+        shown.append((*place, *(figure(line, metric) for metric in METRICS)))
     title = f"Methods under the protocol {protocol}, seeds: {seed_count(table['seeds'])}"
-    return Table(title, ("data set", "method", "level", *METRICS.values()), shown, NOTE)
+    return Table(title, ("data set", "method", "level", *METRICS.values()), tuple(shown), NOTE)

@@ -8,10 +8,11 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
+from torch_geometric.data import Data
 
 from qpignn import __version__
 from qpignn.data.structure import GraphSummary, summarize_graph
@@ -27,9 +28,6 @@ from qpignn.reports.markup import rounded
 from qpignn.reports.page import render_page
 from qpignn.reports.results import Results, examine
 from qpignn.reports.rows import band_content, listed_nodes, nodes_content
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 PACKAGES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "pandas")
 ABOUT = {

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from qpignn.diagnostics.coverage import percent
-from qpignn.diagnostics.wording import WORDINGS
+from qpignn.diagnostics.wording import WORDINGS, percent
 from qpignn.reports.columns import left_out_note
 from qpignn.reports.markup import escaped, fill_template, options, sentence, unbroken
 

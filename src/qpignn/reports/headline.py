@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from qpignn.data.graph import labelled
-from qpignn.diagnostics.coverage import Coverage, percent
+from qpignn.diagnostics.coverage import Coverage
 from qpignn.diagnostics.diagnosis import Diagnosis
 from qpignn.diagnostics.findings import VAGUE
-from qpignn.diagnostics.wording import WORDINGS
+from qpignn.diagnostics.wording import WORDINGS, percent
 from qpignn.reports.markup import format_number
 from qpignn.reports.results import Results
 
@@ -39,9 +39,8 @@ def sentences(results: Results, target: str) -> list[str]:
         median = float(np.median(sizes[unlabelled]))
         of = " width" if intervals.bound is None else ""
         size = f" (median{of} {format_number(median)})" if np.isfinite(median) else ""
-        summary.append(
-            f"{unlabelled.sum():,} nodes without a known value have {wording.many}{size}."
-        )
+        nodes = f"{unlabelled.sum():,} nodes without a known value"
+        summary.append(f"{nodes} have {wording.many}{size}.")
     return summary
 
 

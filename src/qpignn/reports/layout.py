@@ -11,23 +11,20 @@ from __future__ import annotations
 
 import math
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse.csgraph import breadth_first_order, connected_components
 from scipy.spatial import cKDTree
+from torch_geometric.data import Data
 
-from qpignn.data.structure import adjacency
+from qpignn.data.structure import Floats, Integers, adjacency
 from qpignn.reports.maps import map_of
 from qpignn.reports.markup import rounded
 from qpignn.runtime.memory import row_chunks
 from qpignn.runtime.randomness import numpy_rng
 
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
-
-Places = npt.NDArray[np.float64]
+Places = Floats
 """(nodes, 2)"""
 DRAWN_NODES, DRAWN_EDGES = 4_000, 12_000
 PIVOTS, FEW_PIVOTS = 50, 20
@@ -39,7 +36,7 @@ NEAR = 24  # nearest nodes in the plane that repel each other
 GAP = 0.12  # between components, relative to the side of the smaller one
 
 
-def graph_drawing(data: Data, place: npt.NDArray[np.int64]) -> dict[str, Any]:
+def graph_drawing(data: Data, place: Integers) -> dict[str, Any]:
     """Return positions of nodes and the edges to draw; of large graphs, a random sample.
 
     Args:
@@ -127,9 +124,8 @@ def _pivot_mds(links: Any, rng: np.random.Generator) -> Places:
     for part in row_chunks(nodes):  # in place: this is the largest array of a report
         rows = centred[part].mean(axis=1, keepdims=True, dtype=np.float64)
         centred[part] -= columns + rows - columns.mean()
-    _, vectors = np.linalg.eigh(
-        sum(centred[part].T.astype(np.float64) @ centred[part] for part in row_chunks(nodes))
-    )
+    squares = (centred[part].T.astype(np.float64) @ centred[part] for part in row_chunks(nodes))
+    _, vectors = np.linalg.eigh(sum(squares))
     places: Places = centred @ vectors[:, -2:][:, ::-1]
     if places.shape[1] < 2:
         places = np.column_stack([places, np.zeros(nodes)])
@@ -138,7 +134,7 @@ def _pivot_mds(links: Any, rng: np.random.Generator) -> Places:
     return places / spread + 0.1 * jitter  # nodes with equal neighbours coincide
 
 
-def _steps(links: Any, start: int) -> npt.NDArray[np.float64]:
+def _steps(links: Any, start: int) -> Floats:
     """Return the number of edges from a node to every other node of its component."""
     order, parent = breadth_first_order(links, start, directed=True)
     place = np.empty(links.shape[0], dtype=np.int64)

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from torch_geometric.data import Data
 
 from qpignn.data.frames import COORDINATES
 from qpignn.intervals import Floats
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 SMALLEST_COSINE = 0.01  # lower limit, so that maps near a pole have a width
 

@@ -156,10 +156,8 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], name: str, kind: s
     )
     top = f"<thead><tr>{titles}</tr></thead>" if head else ""
     caption = f'<caption class="unseen">{escaped(name)}</caption>'
-    return (
-        f'<div class="scroll"><table class="{kind}">{caption}'
-        f"{top}<tbody>{lines}</tbody></table></div>"
-    )
+    content = f"{caption}{top}<tbody>{lines}</tbody>"
+    return f'<div class="scroll"><table class="{kind}">{content}</table></div>'
 
 
 def details(title: str, body: str) -> str:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from torch_geometric.data import Data
 
 from qpignn.data.graph import check_graph, given_nodes, test_nodes
 from qpignn.diagnostics.diagnosis import Diagnosis, diagnose
@@ -15,9 +17,6 @@ from qpignn.intervals import Intervals
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.without_graph import fit_without_graph
 from qpignn.metrics import summary
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 
 @dataclass(frozen=True)

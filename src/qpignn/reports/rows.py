@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from torch_geometric.data import Data
 
 from qpignn.data.graph import given_nodes, labelled, node_ids, test_nodes
-from qpignn.data.structure import degrees
+from qpignn.data.structure import Integers, degrees
 from qpignn.intervals import Floats, Intervals
 from qpignn.reports.markup import rounded
 from qpignn.runtime.randomness import numpy_rng
-
-if TYPE_CHECKING:
-    from torch_geometric.data import Data
 
 GIVEN, HELD_OUT, UNLABELLED, UNUSED = range(4)
 BAND_NODES = 400
 TABLE_NODES = 100_000
 
 
-def listed_nodes(data: Data) -> npt.NDArray[np.int64]:
+def listed_nodes(data: Data) -> Integers:
     """Return the nodes in the table: all, or 100,000 of them with the unlabelled ones first.
 
     Args:
@@ -35,14 +32,14 @@ def listed_nodes(data: Data) -> npt.NDArray[np.int64]:
     return np.sort(order[np.argsort(priority, kind="stable")][:TABLE_NODES])
 
 
-def _roles(data: Data) -> npt.NDArray[np.int64]:
+def _roles(data: Data) -> Integers:
     roles = np.where(given_nodes(data).numpy(), GIVEN, UNUSED)
     roles[test_nodes(data).numpy()] = HELD_OUT
     roles[~labelled(data).numpy()] = UNLABELLED
     return roles
 
 
-def nodes_content(data: Data, intervals: Intervals, shown: npt.NDArray[np.int64]) -> dict[str, Any]:
+def nodes_content(data: Data, intervals: Intervals, shown: Integers) -> dict[str, Any]:
     """Return the table: ids, roles and intervals of the listed nodes.
 
     Args:
@@ -58,7 +55,7 @@ def nodes_content(data: Data, intervals: Intervals, shown: npt.NDArray[np.int64]
     return {
         "id": [str(name) for name in node_ids(data)[shown]],
         "role": _roles(data)[shown].tolist(),
-        **_rounded_columns(intervals, y, shown),
+        **_figures(intervals, y, shown),
         "inside": inside[shown].tolist(),
         "degree": degrees(data)[shown].tolist(),
         "shown": len(shown),
@@ -67,9 +64,7 @@ def nodes_content(data: Data, intervals: Intervals, shown: npt.NDArray[np.int64]
     }
 
 
-def band_content(
-    data: Data, intervals: Intervals, place: npt.NDArray[np.int64]
-) -> dict[str, Any] | None:
+def band_content(data: Data, intervals: Intervals, place: Integers) -> dict[str, Any] | None:
     """Return held-out nodes in order of prediction; at most 400, evenly spaced by rank.
 
     The order is not by target: even perfect intervals miss more often where targets are extreme.
@@ -85,7 +80,7 @@ def band_content(
     y = data.y.double().numpy()
     order = test[np.argsort(intervals.prediction[test], kind="stable")]
     sample = order[np.unique(np.linspace(0, len(order) - 1, BAND_NODES).round().astype(int))]
-    columns = _rounded_columns(intervals, y, sample)
+    columns = _figures(intervals, y, sample)
     return {
         "node": place[sample].tolist(),
         "target": columns.pop("target"),
@@ -96,9 +91,7 @@ def band_content(
     }
 
 
-def _rounded_columns(
-    intervals: Intervals, y: Floats, rows: npt.NDArray[np.int64]
-) -> dict[str, list[float | None]]:
+def _figures(intervals: Intervals, y: Floats, rows: Integers) -> dict[str, list[float | None]]:
     """Return prediction, bounds and target; the bound a one-sided result lacks is infinite."""
     columns = {"prediction": intervals.prediction, "lower": intervals.lower}
     columns |= {"upper": intervals.upper, "target": y}

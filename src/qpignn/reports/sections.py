@@ -4,30 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from qpignn.diagnostics.coverage import percent
-from qpignn.diagnostics.wording import WORDINGS
+from qpignn.diagnostics.wording import WORDINGS, percent
 from qpignn.errors import plural
 from qpignn.reports import markup
 from qpignn.reports.explorer import explorer
+from qpignn.reports.metric_texts import metric_texts
 
-ABOUT_FIGURES = {
-    "confidence_level": "the nominal coverage",
-    "n_test": "number of held-out nodes that the metrics are computed on",
-    "picp": "coverage: share of true values {covered}",
-    "mpiw": "mean interval width, divided by the range of the given targets",
-    "mpiw_raw": "mean interval width, in the target's unit",
-    "nmpiw": "mean interval width, divided by the range of the held-out targets",
-    "mpe": "mean distance from interval midpoint to true value, divided by the given range",
-    "sharpness": "mean squared width: very wide intervals have a large weight",
-    "winkler": "Winkler score: width plus a penalty for every miss; smaller is better",
-    "winkler_one": "Winkler score with a penalty of 1 per unit missed",
-    "cwc": "coverage width criterion: coverage and width in one number; smaller is better",
-    "mae": "mean absolute error of the prediction, in the target's unit",
-    "rmse": "root mean squared error of the prediction, in the target's unit",
-    "mean_bound": "mean of the bounds, in the target's unit",
-    "miss_rate": "share of true values beyond their bounds",
-    "pinball": "pinball loss of the bound as a quantile, in the target's unit",
-}
+ABOUT_FIGURES = metric_texts("about")
 STOPPED = {
     "epochs": "Training completed all epochs.",
     "patience": "Training stopped early because the held-out score no longer improved.",
@@ -245,22 +228,18 @@ def _training(content: dict[str, Any]) -> markup.Section | None:
 def _background(content: dict[str, Any]) -> markup.Section | None:
     """Return all metrics, settings, versions and facts about the input; None without any."""
     covered = WORDINGS[content["side"]].all_covered
-    figures = {k: v for k, v in (content["figures"] or {}).items() if v is not None}
-    metrics = [
-        (
-            f"<code>{markup.escaped(name)}</code>",
-            markup.format_number(value),
-            markup.escaped(ABOUT_FIGURES.get(name, "").replace("{covered}", covered)),
-        )
-        for name, value in figures.items()
-    ]
-    parts = [("Settings", "settings"), ("Versions", "versions"), ("Input data", "read")]
-    body = (
-        markup.details("All metrics", markup.table((), metrics, "All metrics", "definitions"))
-        if metrics
-        else ""
+    metrics: list[tuple[str, ...]] = []
+    for name, value in (content["figures"] or {}).items():
+        if value is not None:
+            about = markup.escaped(ABOUT_FIGURES.get(name, "").replace("{covered}", covered))
+            code = f"<code>{markup.escaped(name)}</code>"
+            metrics.append((code, markup.format_number(value), about))
+    parts = {"All metrics": metrics}
+    for title, name in (("Settings", "settings"), ("Versions", "versions"), ("Input data", "read")):
+        parts[title] = [tuple(map(markup.escaped, row)) for row in content[name]]
+    body = "".join(
+        markup.details(title, markup.table((), rows, title, "definitions"))
+        for title, rows in parts.items()
+        if rows
     )
-    for title, name in parts:
-        rows = [(markup.escaped(left), markup.escaped(right)) for left, right in content[name]]
-        body += markup.details(title, markup.table((), rows, title, "definitions")) if rows else ""
     return markup.section("background", "Details", "", body) if body else None

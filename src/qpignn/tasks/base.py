@@ -127,6 +127,9 @@ class Task(Protocol):
     def readout(self, data: Data, units: Tensor) -> Tensor | tuple[Tensor, ...] | None:
         """Return how hidden vectors of nodes become those of units.
 
+        This is for tasks whose units are not nodes. No method calls it yet: the only task of the
+        package is that of nodes, for which it returns None.
+
         Args:
             data: the graph.
             units: positions of the wanted units.

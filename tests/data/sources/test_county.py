@@ -38,7 +38,7 @@ def three_counties(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("QPIGNN_DATA_DIR", str(tmp_path))
 
 
-def test_figures_by_hand(three_counties: None) -> None:
+def test_county_targets_and_features_hand_computed(three_counties: None) -> None:
     data = load_dataset("election")
     assert data.y.tolist() == [-0.5, 0.0, 0.5]  # (gop − dem) / (gop + dem), rows joined by code
     assert data.feature_names == [
@@ -50,30 +50,30 @@ def test_figures_by_hand(three_counties: None) -> None:
     assert list(data.node_id) == ["01001", "01003", "01005"]
 
 
-def test_edges_of_both_forms(three_counties: None) -> None:
+def test_county_edges_under_both_protocols(three_counties: None) -> None:
     assert load_dataset("income").edge_index.tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
     published = load_dataset("income", "published").edge_index
     assert published.tolist() == [[0, 0, 1, 1, 2], [0, 1, 1, 2, 2]]
 
 
-def test_a_missing_figure_can_stay_unlabelled(three_counties: None) -> None:
+def test_county_fill_target_false_leaves_missing_targets_unlabelled(three_counties: None) -> None:
     assert load_dataset("income").y.tolist() == [-1.0, 1.0, 0.0]
     assert load_dataset("income", fill_target=False).y.isnan().tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize("target", ["migration", "birth", "death"])
-def test_further_targets(three_counties: None, target: str) -> None:
+def test_county_other_targets(three_counties: None, target: str) -> None:
     data = load_dataset(target)
     assert target not in data.feature_names
     assert data.y.tolist() == [-1.0, 0.0, 1.0]
 
 
-def test_years_without_every_table_are_refused() -> None:
+def test_county_year_without_every_table_is_refused() -> None:
     with pytest.raises(SettingError, match=r"year: expected one of \(2012, 2016\), got 2008"):
         load_dataset("income", year=2008)
 
 
-def test_the_real_counties(real: Callable[..., Data]) -> None:
+def test_county_education_of_the_published_files(real: Callable[..., Data]) -> None:
     data = real("education")
     assert data.node_id[0] == "01001"
     assert data.y.mean().item() == pytest.approx(0, abs=1e-5)

@@ -52,7 +52,7 @@ def everything_under(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file()]
 
 
-def test_a_good_file_is_fetched_once(server: str, tmp_path: Path) -> None:
+def test_fetch_downloads_a_file_once(server: str, tmp_path: Path) -> None:
     file = SourceFile("a/b.csv", (f"{server}/good",), sha256=SHA256)
     assert find(file) is None
     path = fetch(file)
@@ -63,14 +63,14 @@ def test_a_good_file_is_fetched_once(server: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("damage", ["truncated", "tampered", "absent"])
-def test_a_damaged_file_never_gets_the_name(server: str, tmp_path: Path, damage: str) -> None:
+def test_fetch_damaged_download_writes_no_file(server: str, tmp_path: Path, damage: str) -> None:
     file = SourceFile("a/b.csv", (f"{server}/{damage}",), sha256=SHA256)
     with pytest.raises(DataFileError, match=rf"'a/b.csv' is not on this machine.*/{damage}"):
         fetch(file)
     assert everything_under(tmp_path) == []
 
 
-def test_the_next_address_is_tried(server: str) -> None:
+def test_fetch_tries_the_next_address(server: str) -> None:
     file = SourceFile("b.csv", (f"{server}/absent", f"{server}/good"), sha256=SHA256)
     assert fetch(file).read_bytes() == CONTENT
 
@@ -87,16 +87,16 @@ def test_git_blob_ids(server: str) -> None:
         fetch(SourceFile("c.csv", (f"{server}/tampered",), git_blob=blob))
 
 
-def test_a_spoilt_cache_is_replaced(server: str, tmp_path: Path) -> None:
+def test_fetch_replaces_a_damaged_cached_file(server: str, tmp_path: Path) -> None:
     file = SourceFile("b.csv", (f"{server}/good",), sha256=SHA256)
-    spoilt = tmp_path / "cache" / "b.csv"
-    spoilt.parent.mkdir()
-    spoilt.write_text("half")
+    damaged = tmp_path / "cache" / "b.csv"
+    damaged.parent.mkdir()
+    damaged.write_text("half")
     assert find(file) is None
     assert fetch(file).read_bytes() == CONTENT
 
 
-def test_the_users_folder_comes_first_and_is_used_as_it_is(
+def test_fetch_prefers_the_data_folder_and_warns_of_other_bytes(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "b.csv").write_text("mine")
@@ -133,7 +133,7 @@ def test_identity_is_the_published_digest_unless_other_bytes_are_used(
         assert identity(file) == f"sha256:{hashlib.sha256(b'other').hexdigest()}"
 
 
-def test_offline_and_missing_is_one_clear_error(
+def test_fetch_missing_file_offline_names_all_places(
     server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("QPIGNN_OFFLINE", "1")
@@ -151,7 +151,7 @@ def test_offline_and_missing_is_one_clear_error(
     assert Handler.asked == []
 
 
-def test_no_server_at_all(server: str) -> None:
+def test_fetch_without_a_server_raises(server: str) -> None:
     closed = SourceFile("b.csv", ("http://127.0.0.1:9/b.csv",), sha256=SHA256)
     with pytest.raises(DataFileError, match="could not be downloaded"):
         fetch(closed)

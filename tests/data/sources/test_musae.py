@@ -32,7 +32,7 @@ def data_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("name", ["chameleon", "crocodile", "squirrel"])
-def test_wikipedia_by_hand(data_dir: Path, name: str) -> None:
+def test_wikipedia_hand_computed(data_dir: Path, name: str) -> None:
     edges = "id1,id2\n2,0\n0,2\n1,1\n"
     write(data_dir / "wikipedia" / name, name, edges, "id,target\n1,20\n0,10\n2,30\n")
     data = load_dataset(name)
@@ -44,7 +44,7 @@ def test_wikipedia_by_hand(data_dir: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("country", ["PTBR", "DE"])
-def test_twitch_by_hand(data_dir: Path, country: str) -> None:
+def test_twitch_hand_computed(data_dir: Path, country: str) -> None:
     target = "id,views,new_id\n900,0,1\n800,6,0\n700,6,2\n"  # views + 1 are 7, 1, 7
     write(data_dir / "twitch" / country, country, "from,to\n1,0\n2,1\n", target)
     data = load_dataset("twitch", country=country)
@@ -56,7 +56,7 @@ def test_twitch_by_hand(data_dir: Path, country: str) -> None:
     assert published.edge_index.tolist() == [[0, 1], [1, 2]]
 
 
-def test_unknown_country() -> None:
+def test_twitch_unknown_country_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="unknown country 'GB': did you mean ENGB"):
         load_dataset("twitch", country="GB")
 
@@ -65,7 +65,9 @@ def test_unknown_country() -> None:
     ("features", "message"),
     [({"0": [1], "2": [0]}, "expected nodes 0 to 1"), ({"0": [9999]}, "expected words 0 to 3168")],
 )
-def test_features_that_do_not_fit(data_dir: Path, features: object, message: str) -> None:
+def test_twitch_invalid_features_are_refused(
+    data_dir: Path, features: object, message: str
+) -> None:
     write(data_dir / "twitch" / "PTBR", "PTBR", "from,to\n", "new_id,views\n", features)
     with pytest.raises(ReadError, match=message):
         load_dataset("twitch")
@@ -80,7 +82,7 @@ def test_every_wikipedia_file_has_a_digest_and_a_pinned_address() -> None:
             )
 
 
-def test_the_crocodile_features_are_known_by_their_git_blob() -> None:
+def test_crocodile_features_have_a_git_blob_id() -> None:
     file = musae.files_of("wikipedia", "crocodile")["features.json"]
     assert file.git_blob == "0c68f0cfb24216ab860818c492c22d325a07194b"
 

@@ -11,7 +11,7 @@ from qpignn.data.sources.noise import NOISE, narrowest_width
 
 
 @pytest.mark.parametrize("coverage", [0.5, 0.9, 0.95])
-def test_closed_forms(coverage: float) -> None:
+def test_narrowest_width_equals_closed_forms(coverage: float) -> None:
     assert narrowest_width("basic", coverage) == pytest.approx(0.1 * coverage, rel=1e-3)
     normal = 0.2 * stats.norm.ppf((1 + coverage) / 2)
     assert narrowest_width("tree", coverage) == pytest.approx(normal, rel=1e-3)
@@ -22,7 +22,7 @@ def test_closed_forms(coverage: float) -> None:
         )
 
 
-def test_full_coverage() -> None:
+def test_narrowest_width_at_full_coverage() -> None:
     assert narrowest_width("basic", 1.0) == pytest.approx(0.1, rel=1e-3)
     assert narrowest_width("uniform", 1.0) == pytest.approx(0.7, rel=1e-3)
     assert narrowest_width("er", 1.0) == narrowest_width("outlier", 1.0) == np.inf
@@ -46,11 +46,11 @@ def test_draws_of_the_noise_agree(name: str) -> None:
     assert narrowest_width(name, 0.9) == pytest.approx(drawn, rel=0.01)
 
 
-def test_the_limits_known_for_the_authors_draw() -> None:
+def test_narrowest_width_of_the_published_draw_equals_reference_values() -> None:
     """In units of the target's range, as they were computed beforehand."""
-    known = {"basic": 0.084, "gaussian": 0.403, "uniform": 0.330, "outlier": 0.015}
-    known |= {"ba": 0.136, "er": 0.134, "grid": 0.565}
-    for name, limit in known.items():
+    limits = {"basic": 0.084, "gaussian": 0.403, "uniform": 0.330, "outlier": 0.015}
+    limits |= {"ba": 0.136, "er": 0.134, "grid": 0.565}
+    for name, limit in limits.items():
         y = load_dataset(name, "published").y
         span = float(y.max() - y.min())
         assert narrowest_width(name, 0.9) / span == pytest.approx(limit, abs=0.0015)

@@ -81,12 +81,12 @@ def test_centrality_family_bit_for_bit(seeded: None, name: str, make: object) ->
 
 def narrowest(distribution: object) -> float:
     """Width of the shortest interval that holds 90 % of a distribution."""
-    found = optimize.minimize_scalar(
+    result = optimize.minimize_scalar(
         lambda p: distribution.ppf(p + 0.9) - distribution.ppf(p),  # type: ignore[attr-defined]
         bounds=(1e-9, 0.1 - 1e-9),
         method="bounded",
     )
-    return float(found.fun)
+    return float(result.fun)
 
 
 class Convolved:
@@ -140,13 +140,13 @@ def test_corrected_is_undirected_and_simple(name: str) -> None:
         assert torch.equal(data.y, published.y)
 
 
-def test_the_corrected_tree_has_a_thousand_nodes() -> None:
+def test_tree_corrected_has_1000_nodes() -> None:
     data = load_dataset("tree")
     assert data.x.shape == (1000, 5)
     assert data.edge_index.shape[1] == 2 * 999
 
 
-def test_another_draw_and_size() -> None:
+def test_synthetic_options_draw_and_nodes() -> None:
     assert not torch.equal(load_dataset("basic", draw=1).y, load_dataset("basic").y)
     assert load_dataset("basic", nodes=50).x.shape == (50, 5)
     for nodes in (30, 100, 300):  # small draws have lonely nodes and several pieces
@@ -172,12 +172,16 @@ def test_another_draw_and_size() -> None:
         ),
     ],
 )
-def test_sizes_that_cannot_be_had(name: str, protocol: str, nodes: int, message: str) -> None:
+def test_synthetic_invalid_number_of_nodes_is_refused(
+    name: str, protocol: str, nodes: int, message: str
+) -> None:
     with pytest.raises(SettingError, match=message):
         load_dataset(name, protocol, nodes=nodes)
 
 
-def test_centralities_where_powers_do_not_settle(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_eigenvector_centrality_without_convergence_uses_another_solver(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     graph = nx.lollipop_graph(5, 3)
     wanted = nx.eigenvector_centrality(graph, tol=1e-12, max_iter=10_000)
 

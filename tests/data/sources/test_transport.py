@@ -47,7 +47,7 @@ def test_links_are_nodes_in_one_order(small_city: Path) -> None:
         assert column.tolist() == pytest.approx(steps)
 
 
-def test_joins_by_hand(small_city: Path) -> None:
+def test_transport_edges_hand_computed(small_city: Path) -> None:
     data = load_dataset("anaheim")
     names = data.node_id
     joined = {frozenset((names[a], names[b])) for a, b in data.edge_index.t().tolist()}
@@ -62,7 +62,7 @@ def test_joins_by_hand(small_city: Path) -> None:
     assert data.edge_index.shape[1] == 12
 
 
-def test_a_link_without_flow(small_city: Path) -> None:
+def test_transport_link_without_flow_is_refused(small_city: Path) -> None:
     flow = small_city / "Anaheim_flow.tntp"
     flow.write_text("\n".join(FLOW.splitlines()[:-1]))
     with pytest.raises(ReadError, match="expected a flow for every link, got none for"):
@@ -84,7 +84,7 @@ def test_real_joins_share_a_crossing(real: Callable[..., Data], name: str) -> No
     assert all(city.first <= end <= city.last for link in links for end in link)
 
 
-def test_published_joins_are_wrong_as_the_authors_are(real: Callable[..., Data]) -> None:
+def test_transport_published_edges_repeat_the_authors_mistake(real: Callable[..., Data]) -> None:
     data = real("anaheim", "published")
     links = [set(map(int, link.split("-"))) for link in data.node_id]
     shares = [bool(links[a] & links[b]) for a, b in data.edge_index.t().tolist()]

@@ -44,14 +44,14 @@ def test_published_forms_have_the_published_net(name: str, tmp_path: Path) -> No
     wanted = {"hidden": 64, "activation": "relu", "scaling": scaling, "lr": 1e-3, "patience": None}
     assert wanted.items() <= net.get_params().items()
     data = load_dataset("tree", "published")
-    found = method.fit(data).predict_interval(data)
-    assert len(found) == 511
+    intervals = method.fit(data).predict_interval(data)
+    assert len(intervals) == 511
     method.save(tmp_path)
     again = load_method(tmp_path).predict_interval(data)
-    assert again.lower.tolist() == found.lower.tolist()
+    assert again.lower.tolist() == intervals.lower.tolist()
 
 
-def test_others_have_none() -> None:
+def test_make_method_without_a_published_form_is_refused() -> None:
     with pytest.raises(SettingError, match="'evidential' has no published form; those with one"):
         make_method("evidential", "published")
 
@@ -60,7 +60,9 @@ def test_others_have_none() -> None:
     ("name", "picp", "mpiw"),
     [("sqr", 0.80, 0.26), ("rqr", 0.85, 0.68), ("mc_dropout", 0.64, 0.2), ("bayesian", 1.0, 3.0)],
 )
-def test_the_published_figures_of_tree_are_near(name: str, picp: float, mpiw: float) -> None:
+def test_published_methods_are_near_the_figures_of_tree(
+    name: str, picp: float, mpiw: float
+) -> None:
     """One run against the paper's mean: enough to tell the published form from the right one."""
     row = Cell("tree", name, 0, protocol="published").run()
     assert row["picp"] == pytest.approx(picp, abs=0.12)

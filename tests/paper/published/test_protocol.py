@@ -70,7 +70,9 @@ def test_runs_differ_in_their_start_only() -> None:
 
 
 @pytest.mark.parametrize("dataset", ["tree", "anaheim"])
-def test_the_published_figures_are_reached(dataset: str, real: Callable[..., object]) -> None:
+def test_published_qpignn_reaches_the_figures_of_the_paper(
+    dataset: str, real: Callable[..., object]
+) -> None:
     """One run at λ = 0.5 is enough to tell the published way from other code.
 
     The paper prints two digits of a mean over runs; runs spread by 0.01 in coverage and 0.02 in

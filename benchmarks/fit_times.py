@@ -1,6 +1,6 @@
 """What a whole fit costs: one net of 500 epochs at a fixed λ, and the self-calibrating default.
 
-    python benchmarks/fits.py
+    python benchmarks/fit_times.py
 
 On education, or where that is not on this machine on a random graph of about its shape; one thread,
 medians of three interleaved seeds.

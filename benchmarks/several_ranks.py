@@ -1,6 +1,6 @@
-"""One fit in one process and in two, by torchrun: figures, and seconds an epoch.
+"""One fit in one process and in two, by torchrun: figures, and seconds per epoch.
 
-    python benchmarks/ranks.py [--dataset education] [--batch-size 1024] [--seeds 3]
+    python benchmarks/several_ranks.py [--dataset education] [--batch-size 1024] [--seeds 3]
 
 Every process has one thread. On a machine of two cores two ranks can be at most twice as fast.
 """
@@ -17,16 +17,18 @@ import tempfile
 import time
 
 
-def fit_and_judge(ranks: int, options: argparse.Namespace, seed: int) -> tuple[float, float, float]:
-    """Return coverage, width and seconds an epoch of one fit."""
+def fit_and_evaluate(
+    ranks: int, options: argparse.Namespace, seed: int
+) -> tuple[float, float, float]:
+    """Return coverage, width and seconds per epoch of one fit."""
     with tempfile.TemporaryDirectory() as folder:
-        words = ["-m", "qpignn", "fit", "--dataset", options.dataset, "--out", folder, "--json"]
-        words += ["--set", f"batch_size={options.batch_size}", "--seed", str(seed)]
+        arguments = ["-m", "qpignn", "fit", "--dataset", options.dataset, "--out", folder, "--json"]
+        arguments += ["--set", f"batch_size={options.batch_size}", "--seed", str(seed)]
         several = ["-m", "torch.distributed.run", "--nproc-per-node", str(ranks)]
         seconds = []
         for more in (["--epochs", "1"], []):  # the difference leaves out what is once
             started = time.perf_counter()
-            done = run([*(several if ranks > 1 else []), *words, *more])
+            done = run([*(several if ranks > 1 else []), *arguments, *more])
             seconds.append(time.perf_counter() - started)
         epochs = json.loads(done)["epochs"]
         figures = json.loads(run(["-m", "qpignn", "evaluate", folder, "--json"]))
@@ -34,10 +36,10 @@ def fit_and_judge(ranks: int, options: argparse.Namespace, seed: int) -> tuple[f
         return figures["picp"], figures["mpiw"], (seconds[1] - seconds[0]) / (epochs - 1)
 
 
-def run(words: list[str]) -> str:
+def run(arguments: list[str]) -> str:
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [sys.executable, *words], env=environment, capture_output=True, text=True, check=True
+        [sys.executable, *arguments], env=environment, capture_output=True, text=True, check=True
     ).stdout
 
 
@@ -50,7 +52,7 @@ def main() -> None:
     print(f"{options.dataset}, batches of {options.batch_size}, means of {options.seeds} seeds")
     print(f"{'ranks':>5} {'PICP':>7} {'MPIW':>7} {'ms/epoch':>9}")
     for ranks in (1, 2):
-        rows = [fit_and_judge(ranks, options, seed) for seed in range(options.seeds)]
+        rows = [fit_and_evaluate(ranks, options, seed) for seed in range(options.seeds)]
         picp, mpiw, epoch = (statistics.mean(column) for column in zip(*rows, strict=True))
         print(f"{ranks:5} {picp:7.4f} {mpiw:7.4f} {1000 * epoch:9.1f}", flush=True)
 
