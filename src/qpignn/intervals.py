@@ -20,7 +20,7 @@ Floats = npt.NDArray[np.float64]
 Side = Literal["both", "lower", "upper"]
 SIDES: tuple[str, ...] = get_args(Side)
 """Which bounds a result has: an interval, or one bound only."""
-FRAME_COLUMNS = ("prediction", "lower", "upper", "epistemic", "aleatoric")
+FRAME_COLUMNS = ("prediction", "lower", "upper", "epistemic", "aleatoric", "novelty")
 """Columns of a table of intervals beside the ids."""
 DIGITS = 7  # significant digits of a typical width in a text file
 FEWEST_DIGITS = 4  # significant digits of the smallest width
@@ -172,6 +172,9 @@ class Intervals:
         side: ``both``, or ``lower`` or ``upper`` for a one-sided result. Its other bound is
             infinite, or the limit of the target (``y_min``, ``y_max``). By default a result is
             one-sided if one of its bounds is infinite on every node and the other is not.
+        novelty: how far each node is from those that the method was fitted on: above 1, it lies
+            beyond what was learnt. None for a method that does not say.
+        novelty_reason: for nodes above 1 what puts them there, in words; empty for the others.
 
     Raises:
         ArrayError: if lengths differ, a value is NaN, or a lower bound is above its upper bound.
@@ -186,6 +189,8 @@ class Intervals:
     epistemic: Floats | None = None
     side: str = "both"
     id_name: str = "id"
+    novelty: Floats | None = None
+    novelty_reason: npt.NDArray[Any] | None = None
 
     def __init__(
         self,
@@ -198,14 +203,19 @@ class Intervals:
         epistemic: Any = None,
         side: str | None = None,
         id_name: str = "id",
+        novelty: Any = None,
+        novelty_reason: Any = None,
     ) -> None:
         columns = {"prediction": prediction, "lower": lower, "upper": upper}
-        if epistemic is not None:
-            columns["epistemic"] = epistemic
+        optional = {"epistemic": epistemic, "novelty": novelty}
+        columns |= {name: values for name, values in optional.items() if values is not None}
         arrays = {name: as_values(name, values) for name, values in columns.items()}
         lengths = {name: len(array) for name, array in arrays.items()}
         ids = np.arange(lengths["lower"]) if node_id is None else as_ids(node_id)
         lengths["node_id"] = len(ids)
+        if novelty_reason is not None:
+            object.__setattr__(self, "novelty_reason", as_ids(novelty_reason))
+            lengths["novelty_reason"] = len(novelty_reason)
         if len(set(lengths.values())) > 1:
             raise ArrayError(f"expected columns of one length, got {lengths}")
         for name, array in arrays.items():
@@ -282,6 +292,8 @@ class Intervals:
             epistemic=part,
             side=self.side,
             id_name=self.id_name,
+            novelty=None if self.novelty is None else self.novelty[chosen],
+            novelty_reason=None if self.novelty_reason is None else self.novelty_reason[chosen],
         )
 
     def plot(self, y: Any = None, *, axes: Any = None, title: str = "") -> Any:
@@ -315,19 +327,25 @@ class Intervals:
         table = first.to_html(index=False, float_format="{:.4g}".format)
         return f"<p>{escape(repr(self))}</p>{table}{rest}"
 
-    def to_frame(self, *, parts: bool = False) -> pd.DataFrame:
+    def to_frame(self, *, parts: bool = False, novelty: bool = False) -> pd.DataFrame:
         """Return a table with the columns ``id_name``, prediction, lower and upper.
 
         Args:
             parts: whether to add ``epistemic`` and ``aleatoric``, whose sum is the width.
+            novelty: whether to add ``novelty``.
 
         Raises:
-            SettingError: if ``parts`` is set and the result has no epistemic part.
+            SettingError: if ``parts`` is set and the result has no epistemic part, or ``novelty``
+                and it has none.
         """
         import pandas as pd
 
         columns = {name: getattr(self, name) for name in ("prediction", "lower", "upper")}
         frame = pd.DataFrame({self.id_name: self.node_id, **columns})
+        if novelty:
+            if self.novelty is None:
+                raise SettingError('novelty: expected a method with novelty="widen", got another')
+            frame = frame.assign(novelty=self.novelty)
         if not parts:
             return frame
         if self.epistemic is None:
@@ -347,7 +365,9 @@ def rounded_frame(frame: pd.DataFrame) -> pd.DataFrame:
     Args:
         frame: a table from :meth:`Intervals.to_frame`; it may have the bounds of several levels.
     """
-    names = [name for name in frame.columns[1:] if name not in ("epistemic", "aleatoric")]
+    names = [
+        name for name in frame.columns[1:] if name not in ("epistemic", "aleatoric", "novelty")
+    ]
     numbers = frame[names].to_numpy(dtype=np.float64)
     finite = np.where(np.isfinite(numbers), numbers, np.nan)  # predictions are always finite
     widths = np.nanmax(finite, axis=1) - np.nanmin(finite, axis=1)

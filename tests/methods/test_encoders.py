@@ -200,6 +200,8 @@ def test_edge_features_are_warned_of_only_where_they_are_not_used(
     assert not any("edge_attr" in str(w.message) for w in recwarn)
     with pytest.warns(QpignnWarning, match="edge_attr: features of edges are not used"):
         make("sqr", encoder="gcn").fit(data)
+    with pytest.warns(QpignnWarning, match="edge_attr: features of edges are not used"):
+        make("sqr", encoder=Mine).fit(data)  # its forward has no argument edge_attr
 
 
 @pytest.mark.parametrize("encoder", ["sage", "gcn", "gin", "gat", Mine], ids=str)

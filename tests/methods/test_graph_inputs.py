@@ -87,12 +87,12 @@ def test_users_float32_net_runs_on_large_integer_features() -> None:
     assert np.isfinite(model.predict_interval(data).width).all()
 
 
-def test_fit_edge_features_without_weights_warns_that_they_are_not_used() -> None:
+def test_fit_edge_features_with_or_without_weights_warns_that_they_are_not_used() -> None:
     data = graph()
     data.edge_attr = torch.rand(data.edge_index.shape[1], 2)
     assert any("edge_attr" in w for w in warnings_of(lambda: QpiGNN(epochs=2).fit(data)))
     data.edge_weight = torch.ones(data.edge_index.shape[1])
-    assert not any("edge_attr" in w for w in warnings_of(lambda: QpiGNN(epochs=2).fit(data)))
+    assert any("only edge_weight" in w for w in warnings_of(lambda: QpiGNN(epochs=2).fit(data)))
 
 
 @pytest.mark.parametrize("name", ["qpignn", "conformal:sqr"])

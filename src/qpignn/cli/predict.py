@@ -34,6 +34,7 @@ def predict(
     confidence: options.Level = None,
     all_levels: bool = False,
     parts: bool = False,
+    novelty: bool = False,
     spreadsheet: bool = False,
     method: options.SavedMethod = None,
     as_json: options.Json = False,
@@ -58,6 +59,7 @@ def predict(
         only: unlabelled (default), new (default of --join) or all nodes.
         all_levels: Bounds of every fitted level, as lower_90 …
         parts: Add the epistemic and aleatoric parts of each width.
+        novelty: Add how far each node is from the labelled ones (above 1: beyond what was learnt).
         spreadsheet: Escape ids that a spreadsheet would take for formulas; quote all text.
 
     Raises:
@@ -74,11 +76,12 @@ def predict(
         raise SettingError("--edges needs --nodes: another graph needs both tables")
     if nodes is None and join:
         raise SettingError("--join needs --nodes: the new nodes")
-    if all_levels and (parts or confidence is not None):
+    if all_levels and (parts or novelty or confidence is not None):
         raise SettingError(
-            "--all-levels excludes --parts and --confidence, which apply to one level"
+            "--all-levels excludes --parts, --novelty and --confidence, which apply to one level"
         )
     check_output(out, folder=False)
+    from qpignn.diagnostics.findings import novelty_findings
     from qpignn.methods.bundle import load_fit, read_like
     from qpignn.methods.catalog import saved_class
 
@@ -88,11 +91,15 @@ def predict(
     if nodes is not None and edges is None:
         say("no edges given: the new nodes have no neighbours")
     asked = _asked(data, wanted)
-    print_findings(_warnings(fit, data, asked), err=True)
     intervals = fit.model.predict_interval(data, confidence_level=confidence).select(asked)
+    print_findings([*_warnings(fit, data, asked), *novelty_findings(intervals)], err=True)
     if not len(intervals):
         say("every node is labelled, so there is nothing to predict; use --only all")
-    frame = _all_levels(fit, data, asked) if all_levels else intervals.to_frame(parts=parts)
+    frame = (
+        _all_levels(fit, data, asked)
+        if all_levels
+        else intervals.to_frame(parts=parts, novelty=novelty)
+    )
     if out.suffix.lower() == ".csv" and not spreadsheet:
         _mention_formulas(frame)
     write_atomically(out, _written(frame, out, spreadsheet))
@@ -130,7 +137,8 @@ def _warnings(fit: Fit, data: Data, asked: Any) -> list[Finding]:
     texts = data_warnings(data, given_nodes(data)) if own else isolation_warnings(data, asked)
     findings = [] if own else graph_shift_findings(graph_shift(fit.data, data, asked))
     if fit.data.x.shape[0] <= FEW:
-        skipped = {"training"} if own else {"training", "shift"}  # "training": printed when loaded
+        # "training" is printed when loaded, "novelty" for the nodes that are predicted
+        skipped = {"training", "novelty", *(() if own else ("shift",))}
         diagnosis = fit.model.diagnose(fit.data)
         findings += [one for one in diagnosis.findings if one.kind not in skipped]
     else:

@@ -196,10 +196,14 @@ def _codes(data: Data) -> Iterator[str]:
 
 def _edge_features(data: Data) -> Iterator[str]:
     """Warn of edge features that the encoder does not use."""
-    if data.get("edge_attr") is not None and data.get("edge_weight") is None:
+    if data.get("edge_attr") is not None:
+        weighted = data.get("edge_weight") is not None
         yield (
-            "edge_attr: features of edges are not used by this encoder; use encoder='gat', or give "
-            "one weight from 0 up per edge as edge_weight"
+            "edge_attr: features of edges are not used by this encoder, only edge_weight; use "
+            "encoder='gat' for both, or leave edge_attr out"
+            if weighted
+            else "edge_attr: features of edges are not used by this encoder; use encoder='gat', or "
+            "give one weight from 0 up per edge as edge_weight"
         )
 
 

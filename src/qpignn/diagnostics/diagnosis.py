@@ -129,6 +129,7 @@ def diagnose(
         *findings.shift_findings(shift, n_labelled, len(intervals) - n_labelled),
         *findings.size_findings(calibration_nodes, level),
         *findings.unbounded_findings(unbounded, len(intervals), side),
+        *findings.novelty_findings(intervals.select(~given)),
     ]
     if not held_out.any():
         text = "no nodes were held out, so the coverage on new nodes is unknown"

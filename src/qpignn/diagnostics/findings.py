@@ -9,8 +9,12 @@ documentation (What coverage means, "Reading a diagnosis").
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from scipy.stats import binomtest
 
 from qpignn.calibration.conformal import enough_for
 from qpignn.diagnostics.coverage import SIGNIFICANCE, Coverage, Division, can_show_shortfall, holm
@@ -19,6 +23,8 @@ from qpignn.diagnostics.two_sample import FEWEST as FEWEST_COMPARED
 from qpignn.diagnostics.two_sample import Shift
 from qpignn.diagnostics.width_error import RankCorrelation
 from qpignn.diagnostics.wording import WORDINGS, percent
+from qpignn.errors import plural, quoted
+from qpignn.intervals import Intervals
 
 SEVERITIES = ("warning", "note", "good")
 LOOSE = 0.03  # standard deviation of the coverage over calibration samples that is worth a note
@@ -28,6 +34,9 @@ EXCLUDED = 0.3  # rank correlation that must be excluded before widths are calle
 MISSES = 21  # with as many misses, a fifth of them on one side (4 of 21) is significant
 ONE_SIDED = 0.01  # p-value below which misses are called one-sided
 ALIKE = 0.6  # AUC that must be excluded before two sets of nodes are called alike
+USUAL = 0.02  # share of nodes beyond what was learnt among nodes like the given ones, at most
+RARELY = 0.01  # p-value below which more of them are a warning
+NAMED = 3  # reasons and ids that a finding names
 ERROR_BAR = 1.96  # standard errors in a 95 % interval
 
 
@@ -77,6 +86,38 @@ def overall_findings(coverage: Coverage, side: str = "both") -> list[Finding]:
     else:
         severity, result = "good", f", consistent with the nominal {level}"
     return [Finding("coverage", severity, counted + result)]
+
+
+def novelty_findings(intervals: Intervals) -> list[Finding]:
+    """Report how many nodes lie beyond what was learnt, and what puts them there.
+
+    A warning needs an exact binomial test at 1 % against the usual share of 2 %; else it is a note.
+
+    Args:
+        intervals: of the nodes in question.
+
+    Returns:
+        One finding, or none if no node does or the method does not say.
+    """
+    if intervals.novelty is None or intervals.novelty_reason is None:
+        return []
+    beyond = np.flatnonzero(intervals.novelty > 1)
+    if not len(beyond):
+        return []
+    many = binomtest(len(beyond), len(intervals), USUAL, alternative="greater").pvalue < RARELY
+    farthest = beyond[np.argsort(-intervals.novelty[beyond], kind="stable")]
+    reasons = Counter(intervals.novelty_reason[farthest]).most_common()
+    named = [f"{count:,} by {reason}" for reason, count in reasons[:NAMED]]
+    rest = sum(count for _, count in reasons[NAMED:])
+    named += [f"{rest:,} by others"] if rest else []
+    one = len(beyond) == 1
+    text = (
+        f"{len(beyond):,} of {plural(len(intervals), 'node')} {'lies' if one else 'lie'} beyond "
+        f"what was learnt: {', '.join(named)} "
+        f"({quoted(intervals.node_id[farthest].tolist(), NAMED)}); their intervals are wider, and "
+        f"how often they cover is not known"
+    )
+    return [Finding("novelty", "warning" if many else "note", text)]
 
 
 def level_findings(levels: Sequence[Coverage], level: float) -> list[Finding]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch
@@ -42,6 +43,20 @@ def encoder_class(encoder: EncoderSetting) -> type[Encoder]:
         encoder: the setting ``encoder`` of a method.
     """
     return ENCODERS.get(encoder, PygEncoder) if isinstance(encoder, str) else PygEncoder
+
+
+def uses_edge_features(encoder: EncoderSetting) -> bool:
+    """Return whether an encoder uses ``edge_attr``; of an unknown function, True is assumed.
+
+    Args:
+        encoder: the setting ``encoder`` of a method.
+    """
+    kind = encoder_class(encoder)
+    if kind is not PygEncoder:
+        return kind.uses_edge_features
+    source: Any = load_object(encoder) if isinstance(encoder, str) else encoder
+    forward = getattr(source, "forward", None)
+    return forward is None or "edge_attr" in inspect.signature(forward).parameters
 
 
 def build_encoder(

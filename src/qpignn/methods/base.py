@@ -11,16 +11,18 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from qpignn.data.encoding import FeatureEncoder
+from qpignn.data.scaling import TargetScaler, fit_target_scaler
 from qpignn.diagnostics.diagnosis import Diagnosis, diagnose
 from qpignn.errors import ModelFileError, QpignnError, QpignnWarning, check_choice, check_integer
 from qpignn.intervals import Intervals, check_levels
@@ -37,6 +39,7 @@ from qpignn.methods.fitted import (
     with_encoder,
 )
 from qpignn.methods.limits import Limits
+from qpignn.methods.novelty import Novelty, UnitNovelty
 from qpignn.methods.serialization import read_folder, write_folder
 from qpignn.runtime import distributed
 from qpignn.runtime.randomness import SEED_BITS
@@ -50,6 +53,8 @@ from qpignn.training.loop import interrupts
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+NoveltySetting = Literal["widen", "off"]
+NOVELTY_SETTINGS: tuple[str, ...] = get_args(NoveltySetting)
 CURVE = tuple(tenth / 10 for tenth in range(1, 10))
 """Levels of a calibration curve, for methods that predict at any level."""
 BROKEN = (TypeError, ValueError, KeyError, AttributeError, RuntimeError, OverflowError, QpignnError)
@@ -65,6 +70,8 @@ class Bounds:
         lower: lower bounds.
         upper: upper bounds.
         epistemic: the part of the width that is due to the model, where a method separates it.
+        novelty: how far units are from the given ones.
+        novelty_reason: what puts units beyond what was learnt, in words.
         side: ``both``, ``lower`` or ``upper``; see :class:`qpignn.intervals.Intervals`.
     """
 
@@ -73,6 +80,8 @@ class Bounds:
     upper: Tensor
     epistemic: Tensor | None = None
     side: str | None = None
+    novelty: npt.NDArray[np.float64] | None = None
+    novelty_reason: npt.NDArray[Any] | None = None
 
 
 class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
@@ -86,6 +95,8 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
     Attributes:
         any_level: whether intervals of levels that were not fitted can be predicted.
         settings_before: values of settings that folders saved by earlier versions lack.
+        novelty: ``widen`` or ``off``; see :mod:`qpignn.methods.novelty`.
+        novelty_: what is known of the given units; None if off.
         limits_: interval that all targets lie in; ``Conformal`` cuts its bounds there, too.
         parameters_: number of trained weights.
     """
@@ -99,6 +110,8 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
     verbose: bool
     fitted_: Fitted
     history_: History
+    novelty: NoveltySetting = "off"
+    novelty_: Novelty | None = None
     limits_: Limits = Limits()
     parameters_: int
 
@@ -154,6 +167,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         inputs = inputs.without_hidden_targets()
         with distributed.process_group():
             calibrated_on = self._fit(inputs)
+            self.novelty_ = self._fit_novelty(inputs) if self.novelty == "widen" else None
         self.fitted_ = Fitted.of(self, inputs.data, calibrated_on)
         return self
 
@@ -206,16 +220,44 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             fitted.check(data)
             level = choose_level(self.levels_, confidence_level, any_level=self.any_level)
             levels = dict.fromkeys([level, *(self.curve_levels_ if curve else ())])  # each once
-            return [self._intervals_at(data, one) for one in levels]
+            cut = None if self.novelty_ is None else self.novelty_.of(data)
+            return [self._intervals_at(data, one, cut) for one in levels]
 
-    def _intervals_at(self, data: Data, level: float) -> Intervals:
-        """Return the intervals of a checked graph at a level."""
-        method, task = as_fitted(self), find_task(self.task)
+    def _intervals_at(
+        self, data: Data, level: float, cut: tuple[Data, UnitNovelty] | None = None
+    ) -> Intervals:
+        """Return the intervals of a checked graph at a level.
+
+        Args:
+            data: the graph.
+            level: a fitted level, or any one for a class with ``any_level``.
+            cut: what :meth:`Novelty.of` returned for the graph; default, it is computed here.
+        """
+        method, task, novelty = as_fitted(self), find_task(self.task), self.novelty_
         if self.any_level:
             method.confidence_level = level
-        bounds = method._predict(data, level)
+        if novelty is None:
+            bounds = method._predict(data, level)
+        else:
+            graph, units = novelty.of(data) if cut is None else cut
+            bounds = novelty.widen(method._predict(graph, level), units, level)
+            lower, upper = (self.limits_.cut(bound) for bound in (bounds.lower, bounds.upper))
+            bounds = replace(bounds, lower=lower, upper=upper)
         named = {"node_id": task.ids(data), "id_name": data.get("id_name", "id")}
         return Intervals(**vars(bounds), confidence_level=level, **named)
+
+    def _fit_novelty(self, inputs: FitInputs) -> Novelty:
+        """Learn how far units are from the given ones, and how intervals grow with it."""
+        levels = check_levels(self.confidence_level)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", QpignnWarning)  # predictions for the own graph
+            targets, scaler = inputs.task.targets(inputs.data), self._target_scaler(inputs)
+            targets = targets.where(inputs.given, torch.nan)
+            return Novelty.fit(inputs.data, targets, scaler, self._predict, levels)
+
+    def _target_scaler(self, inputs: FitInputs) -> TargetScaler:
+        """Return the transform and scale in which intervals are widened."""
+        return fit_target_scaler(inputs.task.targets(inputs.data), inputs.given)
 
     def diagnose(
         self,
@@ -297,6 +339,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         check_levels(self.confidence_level)
         check_integer("seed", self.seed, 0, SEED_BITS)
         check_choice("task", self.task, TASKS)
+        check_choice("novelty", self.novelty, NOVELTY_SETTINGS)
 
     def free_levels(self) -> tuple[float, ...]:
         """Return levels that cost no more training beside the wanted one."""

@@ -255,7 +255,12 @@ class Conformal(IntervalMethod):
         lower, upper = np.minimum.reduce(lows), np.maximum.reduce(highs)
         columns = (np.clip(intervals.prediction, lower, upper), lower, upper)
         value, start, end = (self.method_.limits_.cut(torch.from_numpy(one)) for one in columns)
-        return Bounds(value, start, end, side=intervals.side)
+        return Bounds(
+            *(value, start, end),
+            side=intervals.side,
+            novelty=intervals.novelty,
+            novelty_reason=intervals.novelty_reason,
+        )
 
     def _state(self) -> dict[str, Tensor]:
         content = {"groups": self.group_state_, "widenings": list(self.widenings_.items())}

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from sklearn.base import BaseEstimator
 
 from qpignn.data.encoding import FeatureEncoder
-from qpignn.encoders.catalog import encoder_class, encoder_description, encoder_of_file
+from qpignn.encoders import catalog
+from qpignn.encoders.catalog import encoder_description, encoder_of_file
 from qpignn.encoders.inputs import count_edge_features
 from qpignn.errors import GraphError, NotFittedError, QpignnWarning, SettingError, quoted
 from qpignn.intervals import check_level, check_levels
@@ -225,7 +226,7 @@ def uses_edge_features(method: IntervalMethod) -> bool:
     """
     settings = method.get_params()
     encoder = settings.get("encoder", settings.get("method__encoder"))
-    return encoder is not None and encoder_class(encoder).uses_edge_features
+    return encoder is not None and catalog.uses_edge_features(encoder)
 
 
 def with_encoder(settings: Any, encoder: Any, folder: str | Path) -> Any:

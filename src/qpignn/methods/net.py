@@ -33,7 +33,7 @@ from qpignn.errors import (
 )
 from qpignn.intervals import check_levels
 from qpignn.io.tensors import check_scalar
-from qpignn.methods.base import Bounds, IntervalMethod
+from qpignn.methods.base import Bounds, IntervalMethod, NoveltySetting
 from qpignn.methods.fitted import Fitted
 from qpignn.methods.limits import AUTO, Limit, Limits, check_limits, settings_range
 from qpignn.methods.net_training import (
@@ -46,6 +46,7 @@ from qpignn.methods.net_training import (
     threads_and_precision,
     training_settings,
 )
+from qpignn.methods.novelty import Novelty
 from qpignn.methods.scaled_data import DTYPES, SCALINGS, Dtype, Scalers, Scaling
 from qpignn.methods.training_set import LEAST, TrainingSet
 from qpignn.nn.interval_net import IntervalNet, each, run_apart
@@ -135,6 +136,9 @@ class NetMethod(DeprecatedStart, IntervalMethod):
             lower limit of 0 where no given target is negative; ``None`` sets no limit. ``y_min_``
             is the limit that a fit uses.
         y_max: the same from above; ``auto`` sets 0 where no given target is positive.
+        novelty: ``widen`` intervals of units beyond what was learnt (features outside the range of
+            the given units, unusual combinations of them, no given unit nearby), as much as the
+            given units show to be necessary; ``off`` leaves them as the nets predict them.
         task: what a unit is: ``node``.
         verbose: show a progress bar.
 
@@ -150,7 +154,7 @@ class NetMethod(DeprecatedStart, IntervalMethod):
             file, without their underscore.
     """
 
-    settings_before: ClassVar[Mapping[str, Any]] = {"y_min": None, "y_max": None}
+    settings_before: ClassVar[Mapping[str, Any]] = {"y_min": None, "y_max": None, "novelty": "off"}
     saved_numbers: ClassVar[tuple[str, ...]] = ()
 
     confidence_level: float | list[float] = field(default=0.9, kw_only=False)
@@ -176,6 +180,7 @@ class NetMethod(DeprecatedStart, IntervalMethod):
     precision: Precision = "highest"
     y_min: Limit = AUTO
     y_max: Limit = AUTO
+    novelty: NoveltySetting = "widen"
     task: TaskName = "node"
     verbose: bool = False
 
@@ -360,6 +365,9 @@ class NetMethod(DeprecatedStart, IntervalMethod):
             bounds = self.combine_members(outputs, level)
         return self.scalers_.to_user(bounds)
 
+    def _target_scaler(self, inputs: FitInputs) -> TargetScaler:
+        return self.scalers_.y
+
     def _run(self, net: IntervalNet, graph: GraphInputs) -> Any:
         """Return the outputs that bounds are made of, on the CPU."""
         graph = graph.to(next(net.parameters()).device)
@@ -410,6 +418,8 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         state = {f"net.{name}": tensor for name, tensor in self.net_.state_dict().items()}
         state |= self.scalers_.state()
         state |= {name: getattr(self, f"{name}_") for name in self.saved_numbers}
+        if self.novelty_ is not None:
+            state |= {f"novelty.{name}": part for name, part in self.novelty_.state().items()}
         if AUTO in (self.y_min, self.y_max):  # else the settings say it all
             state["limits"] = self.limits_.state()
         if self.scalings_:
@@ -432,6 +442,8 @@ class NetMethod(DeprecatedStart, IntervalMethod):
             raise ValueError("stretches: expected one for every level of the fit, got others")
         net = restored_net(lambda: self._new_net(fitted.columns, fitted.edge_columns), weights)
         keep(self, net, Scalers(x_scaler, y_scaler, limits), scalings)
+        if self.novelty == "widen":
+            self.novelty_ = Novelty.from_state(part_of(state, "novelty"), fitted.columns)
         for name in self.saved_numbers:
             setattr(self, f"{name}_", check_scalar(state[name]))
 

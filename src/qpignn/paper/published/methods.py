@@ -227,6 +227,7 @@ NET: dict[str, Any] = {
     "dropout": 0.0,
     "epochs": 500,
     "patience": None,
+    "novelty": "off",
     "y_min": None,
     "y_max": None,
 }

@@ -1,0 +1,209 @@
+"""Intervals beyond what was learnt, against those of the same fit with novelty off.
+
+    python benchmarks/novelty.py in-range [--seeds 10]   # the 18 data sets, random splits
+    python benchmarks/novelty.py shift [--seeds 5]       # regions and degrees that were not learnt
+    python benchmarks/novelty.py named                   # sentinels, wrong units, swapped columns
+    python benchmarks/novelty.py cost [--nodes 1000000]  # time and memory of fit and prediction
+
+``in-range`` prints the ratio of Winkler scores (mean over seeds, worst seed) and the share of test
+nodes that are flagged. ``shift`` withholds one census region of the counties at a time
+(unemployment), or the fifth of the nodes with the most neighbours (anaheim, ba). ``named`` damages
+the features of test nodes or of a whole graph and prints what is flagged, the width over the usual
+one and the finding. ``cost`` compares fits and predictions with ``novelty="off"``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import statistics
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from torch_geometric.data import Data
+
+from qpignn import check_graph, load_dataset, make_method, split_nodes
+from qpignn.data.catalog import BENCHMARK, missing_message
+from qpignn.diagnostics.findings import novelty_findings
+from qpignn.errors import QpignnWarning
+from qpignn.intervals import Intervals
+from qpignn.metrics import picp, winkler_score
+
+LEVEL = 0.9
+REGIONS = {
+    "Northeast": "09 23 25 33 34 36 42 44 50",
+    "Midwest": "17 18 19 20 26 27 29 31 38 39 46 55",
+    "South": "01 05 10 11 12 13 21 22 24 28 37 40 45 47 48 51 54",
+    "West": "02 04 06 08 15 16 30 32 35 41 49 53 56",
+}
+"""Census regions by the first two digits of a county's code."""
+
+
+def both(data: Data, given: Any, seed: int, method: str = "qpignn") -> tuple[Intervals, Intervals]:
+    """Return the intervals of one fit, with novelty and without."""
+    model = make_method(method, confidence_level=LEVEL, seed=seed)
+    model.fit(data, torch.as_tensor(given))
+    off = copy.copy(model)
+    off.novelty_ = None
+    return model.predict_interval(data), off.predict_interval(data)
+
+
+def figures(intervals: Intervals, data: Data, test: Any) -> tuple[float, float, float]:
+    """Return coverage, mean width and Winkler score of some nodes."""
+    y, part = data.y.double().numpy()[test], intervals.select(test)
+    score = winkler_score(y, part.lower, part.upper, confidence_level=LEVEL)
+    return picp(y, part.lower, part.upper), float(part.width.mean()), float(score)
+
+
+def in_range(seeds: int) -> None:
+    """Print what novelty costs where nothing is novel."""
+    print("| data set | Winkler on / off | worst seed | PICP off | PICP on | flagged |")
+    print("|---|---:|---:|---:|---:|---:|")
+    for name, entry in BENCHMARK.items():
+        if missing_message(entry) is not None:
+            continue
+        ratios, covered, flagged = [], [], []
+        for seed in range(seeds):
+            data = split_nodes(load_dataset(name), test=0.2, seed=seed)
+            test = data.test_mask.numpy()
+            on, off = both(data, ~test, seed)
+            a, b = figures(on, data, test), figures(off, data, test)
+            ratios.append(a[2] / b[2])
+            covered.append((b[0], a[0]))
+            flagged.append(float((on.novelty[test] > 1).mean()))
+        before, after = np.mean(covered, axis=0)
+        worst = max(ratios)
+        print(
+            f"| {name} | {statistics.fmean(ratios):.4f} | {worst:.4f} | {before:.3f} | "
+            f"{after:.3f} | {100 * statistics.fmean(flagged):.1f} % |",
+            flush=True,
+        )
+
+
+def shifts() -> list[tuple[str, str, Data, Any]]:
+    """Return data sets with nodes to withhold: names, graph and mask."""
+    counties = load_dataset("unemployment")
+    codes = np.array([code[:2] for code in counties.node_id])
+    parts = [
+        ("unemployment", region, counties, np.isin(codes, states.split()))
+        for region, states in REGIONS.items()
+    ]
+    for name in ("anaheim", "ba"):
+        data = split_nodes(load_dataset(name), test=0.2, by="degree")
+        parts.append((name, "by degree", data, data.test_mask.numpy()))
+    return parts
+
+
+def shift(seeds: int) -> None:
+    """Print coverage, width and score on nodes unlike the given ones."""
+    print("| data set | withheld | nodes | PICP off → on | width | Winkler | flagged |")
+    print("|---|---|---:|---:|---:|---:|---:|")
+    for name, what, data, test in shifts():
+        rows = []
+        for seed in range(seeds):
+            on, off = both(data, ~test, seed)
+            a, b = figures(on, data, test), figures(off, data, test)
+            rows.append((b[0], a[0], a[1] / b[1], a[2] / b[2], (on.novelty[test] > 1).mean()))
+        off_share, share, width, score, flagged = np.mean(rows, axis=0)
+        print(
+            f"| {name} | {what} | {test.sum():,} | {off_share:.3f} → {share:.3f} | × {width:.2f} | "
+            f"× {score:.3f} | {100 * flagged:.0f} % |",
+            flush=True,
+        )
+
+
+def named() -> None:
+    """Print what is said about features that cannot be right."""
+    data = split_nodes(load_dataset("unemployment"), test=0.2, seed=0)
+    model = make_method("qpignn", confidence_level=LEVEL).fit(data)
+    test = data.test_mask.numpy()
+    usual = model.predict_interval(data).select(~test).width.mean()
+    few = np.flatnonzero(test)[:5]
+    changes: dict[str, Any] = {}
+
+    def change(what: str, columns: Any) -> None:
+        changed = copy.copy(data)
+        changed.x = columns(data.x.clone())
+        changes[what] = changed
+
+    def sentinel(x: torch.Tensor) -> torch.Tensor:
+        x[few, 2] = 9999
+        return x
+
+    change("five nodes with 9999 in one column", sentinel)
+    change("a column × 1000", lambda x: x * torch.tensor([1, 1000, 1, 1, 1, 1.0]))
+    change("two columns swapped", lambda x: x[:, [0, 1, 3, 2, 4, 5]])
+    for what, changed in changes.items():
+        intervals = model.predict_interval(changed)
+        part = intervals.select(few) if "five" in what else intervals.select(test)
+        print(f"{what}: {100 * (part.novelty > 1).mean():.0f} % flagged, ", end="")
+        print(f"mean width × {part.width.mean() / usual:.2f}")
+        print(*(f"  {one.severity}: {one.text}" for one in novelty_findings(part)), sep="\n")
+    intervals = model.predict_interval(_roads(data))
+    print(f"another domain: {100 * (intervals.novelty > 1).mean():.0f} % flagged, ", end="")
+    print(f"mean width × {intervals.width.mean() / usual:.2f}")
+    print(*(f"  {one.severity}: {one.text}" for one in novelty_findings(intervals)), sep="\n")
+
+
+def _roads(data: Data) -> Data:
+    """Return a road network with as many columns as a graph, under the same names."""
+    roads = load_dataset("chicago")
+    x = torch.cat([roads.x, roads.x[:, :2].square()], dim=1)
+    return check_graph(
+        Data(x=x, edge_index=roads.edge_index, feature_names=data.feature_names), need_target=False
+    )
+
+
+def cost(nodes: int, repeats: int) -> None:
+    """Print times of fits and predictions with novelty, over those without."""
+    for name in ("er", "education"):
+        data = split_nodes(load_dataset(name), test=0.2, seed=0)
+        took = {choice: [] for choice in ("widen", "off")}
+        for repeat in range(repeats):
+            for choice, times in took.items():
+                start = time.process_time()
+                make_method("qpignn", seed=repeat, novelty=choice).fit(data)
+                times.append(time.process_time() - start)
+        on, off = (statistics.median(times) for times in took.values())
+        print(f"fit on {name}: {on:.2f} s against {off:.2f} s, × {on / off:.3f}")
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(nodes, 32, generator=draw)
+    ends = torch.randint(0, nodes, (2, 10 * nodes), generator=draw)
+    data = Data(x=x, y=x[:, 0].clone(), edge_index=torch.cat([ends, ends.flip(0)], dim=1))
+    data = check_graph(data)
+    given = torch.arange(nodes) % 2 == 0
+    model = make_method("qpignn", epochs=1, batch_size=8192).fit(data, given)
+    off = copy.copy(model)
+    off.novelty_ = None
+    for _ in range(2):
+        for label, one in (("with", model), ("without", off)):
+            start = time.perf_counter()
+            one.predict_interval(data)
+            print(
+                f"{nodes:,} nodes, prediction {label} novelty: {time.perf_counter() - start:.1f} s"
+            )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("kind", choices=("in-range", "shift", "named", "cost"))
+    parser.add_argument("--seeds", type=int)
+    parser.add_argument("--nodes", type=int, default=1_000_000)
+    options = parser.parse_args()
+    warnings.simplefilter("ignore", QpignnWarning)
+    torch.set_num_threads(1)
+    if options.kind == "in-range":
+        in_range(options.seeds or 10)
+    elif options.kind == "shift":
+        shift(options.seeds or 5)
+    elif options.kind == "named":
+        named()
+    else:
+        cost(options.nodes, options.seeds or 3)
+
+
+if __name__ == "__main__":
+    main()

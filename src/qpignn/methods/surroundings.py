@@ -1,0 +1,165 @@
+"""Distances of a graph's nodes from given ones: along edges, and between their features."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from qpignn.calibration.widening import UNREACHABLE, Distances
+from qpignn.calibration.width_scaling import Floats
+from qpignn.encoders.inputs import aggregation_matrix
+from qpignn.runtime.memory import row_chunks
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+REGIONS = 5
+LONGEST = 50  # edges of a path that are counted
+
+
+class Surroundings:
+    """The edges of a graph, as novelty needs them.
+
+    Args:
+        data: a checked graph.
+    """
+
+    def __init__(self, data: Data) -> None:
+        nodes = data.x.shape[0]
+        self.mean = aggregation_matrix(data.edge_index, None, nodes)
+        self.degree = self.mean.starts.diff().float()
+
+    def positions(self, combined: Tensor, rows: Tensor) -> Floats:
+        """Return what positions of some nodes are: own, mean of the neighbours, their number.
+
+        Args:
+            combined: (nodes, terms), features or combinations of them.
+            rows: positions of the wanted nodes, rising.
+
+        Returns:
+            (wanted, 2 · terms + 1)
+        """
+        wanted = torch.zeros(len(combined), dtype=torch.bool)
+        wanted[rows] = True
+        return np.concatenate([part[wanted[chunk]] for chunk, part in self._positions(combined)])
+
+    def unusual(self, combined: Tensor, metric: Metric) -> Floats:
+        """Return the distance of each node's position in a metric, (nodes,).
+
+        Args:
+            combined: (nodes, terms), features or combinations of them.
+            metric: of the given units.
+        """
+        return np.concatenate([metric(part) for _, part in self._positions(combined)])
+
+    def _positions(self, combined: Tensor) -> Iterator[tuple[slice, Floats]]:
+        for chunk in row_chunks(len(combined)):
+            around = self.mean.some(chunk.start, chunk.stop).multiply(combined)
+            degree = self.degree[chunk].log1p().unsqueeze(1)
+            yield chunk, torch.cat([combined[chunk], around, degree], dim=1).numpy()
+
+    def distances(
+        self, own: Any, start: Tensor, unusual: Floats, rows: Tensor | None = None
+    ) -> Distances:
+        """Return the distances of all nodes, or of some.
+
+        Args:
+            own: (nodes, columns), SciPy CSR, features beyond the range.
+            start: boolean, (nodes,), the given units.
+            unusual: (wanted,), as :meth:`unusual` returns them.
+            rows: positions of the wanted nodes; default all.
+        """
+        around, hops = own, self.hops_to(start)
+        if own.nnz:
+            columns = np.unique(own.indices)  # few: those with values beyond the range
+            beyond = torch.from_numpy(own[:, columns].toarray()).float()
+            mean = sp.coo_matrix(self.average(beyond).double().numpy())
+            around = sp.csr_matrix((mean.data, (mean.row, columns[mean.col])), own.shape)
+        chosen = slice(None) if rows is None else rows.numpy()
+        return Distances(own[chosen], around[chosen], hops[chosen], unusual)
+
+    def average(self, numbers: Tensor) -> Tensor:
+        """Return the mean over each node's neighbours, (nodes, columns).
+
+        Args:
+            numbers: (nodes, columns).
+        """
+        return self.mean.multiply(numbers)
+
+    def hops_to(self, start: Tensor) -> Floats:
+        """Return the number of edges from the nearest start to each node, (nodes,).
+
+        Args:
+            start: boolean, (nodes,).
+        """
+        hops = torch.full((len(start),), UNREACHABLE, dtype=torch.float64)
+        front, steps = start, 0
+        while steps <= LONGEST and bool(front.any()):
+            hops[front] = steps
+            reached = self.average(front.float().unsqueeze(1)).squeeze(1) > 0
+            front, steps = reached & (hops == UNREACHABLE), steps + 1
+        return hops.numpy()
+
+    def regions(self, start: Tensor) -> npt.NDArray[np.int64]:
+        """Return the number of the nearest of a few distant nodes, (nodes,); −1 without a path.
+
+        Args:
+            start: boolean, (nodes,), nodes to choose from: first the one with the most edges, then
+                again and again the one farthest from the others, by position where several are.
+        """
+        nearest = np.full(len(start), UNREACHABLE)
+        region = np.full(len(start), -1)
+        candidates = start.numpy()
+        for number in range(REGIONS):
+            reach = np.where(candidates & (nearest < UNREACHABLE), nearest, -1.0)
+            if number == 0:
+                reach = candidates * self.degree.numpy()
+            own = self.hops_to(torch.arange(len(start)) == int(reach.argmax()))
+            closer = own < nearest
+            region[closer], nearest[closer] = number, own[closer]
+        return region
+
+
+@dataclass(frozen=True)
+class Metric:
+    """The distance of positions from their mean, in the metric of their covariance.
+
+    Attributes:
+        mean: (terms,)
+        root: (terms, terms), whose product with its transpose is the inverse of the covariance.
+    """
+
+    mean: Floats
+    root: Floats
+
+    @classmethod
+    def of(cls, positions: Floats) -> Self:
+        """Return the metric of some units.
+
+        Args:
+            positions: (units, terms).
+        """
+        positions = positions.astype(np.float64)
+        centred = positions - positions.mean(axis=0)
+        covariance = centred.T @ centred / len(positions)
+        spread = np.maximum(covariance.diagonal(), 1e-12)
+        inverse = np.linalg.inv(covariance + np.diag(1e-3 * spread))
+        root = np.linalg.cholesky((inverse + inverse.T) / 2)
+        return cls(positions.mean(axis=0), np.asarray(root, dtype=np.float64))
+
+    def __call__(self, positions: Floats) -> Floats:
+        """Return the distance of each unit, (units,); about 1 for the units of the metric.
+
+        Args:
+            positions: (units, terms).
+        """
+        mean, root = self.mean.astype(np.float32), self.root.astype(np.float32)
+        moved = (positions - mean) @ root
+        return np.asarray(np.sqrt(np.square(moved).mean(axis=1, dtype=np.float64)))
