@@ -95,12 +95,21 @@ class CrossFit(Calibrator):
         *,
         unit: Callable[[Floats], Floats] = lambda z: z,
         heavy_tailed: bool = False,
+        single: MemberOutputs | None = None,
     ) -> tuple[WidthScaling, float]:
-        """Return scaling and price; see :meth:`Calibrator.fit`."""
+        """Return scaling and price; see :meth:`Calibrator.fit`.
+
+        Args:
+            outputs, held_out, y, level, unit, heavy_tailed: as there.
+            single: the same outputs where each unit's first member that held it out stands alone
+                in all they are made of; default ``outputs``.
+        """
+        single = outputs if single is None else single
         scored: Masks = np.logical_or.reduce(held_out)
         outputs, held_out, y = outputs.select(scored), held_out[:, scored], y[scored]
+        single = single.select(scored)
         several = outputs.mean(held_out)
-        one = outputs.mean(held_out & (held_out.cumsum(axis=0) == 1))
+        one = single.mean(first_of(held_out))
         form = self.choose_form(several, y, level, unit=unit, heavy_tailed=heavy_tailed)
         scaling = form.fit(several, y, level)
         first, repeats = form.fit(one, y, level), int(held_out.sum(axis=0).min())
@@ -156,6 +165,16 @@ class CrossFit(Calibrator):
 
         best = min(forms, key=price_of)
         return best if price_of(best) < WORTH * price_of(own) else own
+
+
+def first_of(held_out: Masks) -> Masks:
+    """Return for each unit only the first member that held it out, (members, units).
+
+    Args:
+        held_out: (members, units), the units that a member was not trained on.
+    """
+    first: Masks = held_out & (held_out.cumsum(axis=0) == 1)
+    return first
 
 
 def price(

@@ -73,6 +73,8 @@ class Bounds:
         novelty: how far units are from the given ones.
         novelty_reason: what puts units beyond what was learnt, in words.
         side: ``both``, ``lower`` or ``upper``; see :class:`qpignn.intervals.Intervals`.
+        known_neighbours: number of neighbours whose targets are known.
+        width_without: width of the interval without the targets of neighbours.
     """
 
     prediction: Tensor
@@ -82,6 +84,8 @@ class Bounds:
     side: str | None = None
     novelty: npt.NDArray[np.float64] | None = None
     novelty_reason: npt.NDArray[Any] | None = None
+    known_neighbours: npt.NDArray[np.float64] | None = None
+    width_without: npt.NDArray[np.float64] | None = None
 
 
 class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]

@@ -1,16 +1,17 @@
 """What methods built on nets have in common: settings, training, prediction, files."""
 
+import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from dataclasses import astuple, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from qpignn.calibration.cross_fit import Calibrator
+from qpignn.calibration.cross_fit import Calibrator, CrossFit
 from qpignn.calibration.width_scaling import MemberOutputs, WidthScaling, nested_bounds
 from qpignn.data.matrix import best_layout, is_sparse
 from qpignn.data.scaling import Scaler, TargetScaler
@@ -35,6 +36,7 @@ from qpignn.intervals import check_levels
 from qpignn.io.tensors import check_scalar
 from qpignn.methods.base import Bounds, IntervalMethod, NoveltySetting
 from qpignn.methods.fitted import Fitted
+from qpignn.methods.known_neighbours import KnownNeighbours
 from qpignn.methods.limits import AUTO, Limit, Limits, check_limits, settings_range
 from qpignn.methods.net_training import (
     FittedNets,
@@ -56,10 +58,13 @@ from qpignn.runtime.randomness import torch_rng
 from qpignn.tasks.base import FitInputs
 from qpignn.tasks.catalog import TaskName
 from qpignn.training.fused_steps import FusedResult
+from qpignn.training.loop import keeps_interrupted
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+NeighboursSetting = Literal["auto", "off"]
+NEIGHBOURS_SETTINGS: tuple[str, ...] = get_args(NeighboursSetting)
 SMALLEST = 1e-12  # half-width, in the nets' units: softplus ends at 0 for extreme features
 
 
@@ -181,6 +186,7 @@ class NetMethod(DeprecatedStart, IntervalMethod):
     y_min: Limit = AUTO
     y_max: Limit = AUTO
     novelty: NoveltySetting = "widen"
+    neighbours: NeighboursSetting = "off"
     task: TaskName = "node"
     verbose: bool = False
 
@@ -191,6 +197,7 @@ class NetMethod(DeprecatedStart, IntervalMethod):
     y_scaler_: TargetScaler = field(init=False)
     y_min_: float | None = field(init=False)
     y_max_: float | None = field(init=False)
+    known_neighbours_: KnownNeighbours | None = field(init=False, default=None)
 
     @abstractmethod
     def make_head(self, generator: torch.Generator, members: int) -> nn.Module:
@@ -229,8 +236,11 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         return (lower[0] + upper[0]) / 2
 
     def calibrator(self) -> Calibrator | None:
-        """Return what scales widths by the units that members held out; default None."""
-        return None
+        """Return what scales widths by the units that members held out.
+
+        By default None, unless neighbours' known targets are wanted: these need such units.
+        """
+        return CrossFit() if self.neighbours == "auto" else None
 
     def member_outputs(self, outputs: Any, level: float) -> MemberOutputs:
         """Return values and half-widths of each member for the calibrator.
@@ -349,6 +359,7 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         check_integer("hidden", self.hidden)
         check_integer("layers", self.layers)
         check_limits(self.y_min, self.y_max)
+        check_choice("neighbours", self.neighbours, NEIGHBOURS_SETTINGS)
         check_bool("verbose", self.verbose)
         if not check_non_negative("dropout", self.dropout) < 1:
             raise SettingError(f"dropout: expected a share from 0 to below 1, got {self.dropout!r}")
@@ -357,13 +368,25 @@ class NetMethod(DeprecatedStart, IntervalMethod):
     def _fit(self, inputs: FitInputs) -> int | None:
         scalers, training_set = prepare_training(self, inputs)
         scalers.warn_of_constant_columns(inputs.data)
-        return keep_fit(self, fit_nets(self, scalers, training_set, inputs.initial_weights))
+        fitted = fit_nets(self, scalers, training_set, inputs.initial_weights)
+        return keep_fit(self, fitted, inputs)
 
     def _predict(self, data: "Data", level: float) -> Bounds:
         with torch.no_grad():
             outputs = self._run(self.net_, self._operands(data))
             bounds = self.combine_members(outputs, level)
-        return self.scalers_.to_user(bounds)
+        if self.known_neighbours_ is None:
+            return self.scalers_.to_user(bounds)
+        better = self.known_neighbours_.apply(self, data, outputs, bounds, level)
+        lower, upper = map(self.scalers_.in_target_unit, (bounds.lower, bounds.upper))
+        known = better.known_neighbours
+        bounds = self.scalers_.to_user(better)
+        return replace(bounds, known_neighbours=known, width_without=(upper - lower).numpy())
+
+    def _without_neighbours(self) -> Self:
+        plain = copy.copy(self)
+        plain.known_neighbours_ = None
+        return plain
 
     def _target_scaler(self, inputs: FitInputs) -> TargetScaler:
         return self.scalers_.y
@@ -418,6 +441,9 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         state = {f"net.{name}": tensor for name, tensor in self.net_.state_dict().items()}
         state |= self.scalers_.state()
         state |= {name: getattr(self, f"{name}_") for name in self.saved_numbers}
+        if self.known_neighbours_ is not None:
+            second = self.known_neighbours_.state()
+            state |= {f"second.{name}": part for name, part in second.items()}
         if self.novelty_ is not None:
             state |= {f"novelty.{name}": part for name, part in self.novelty_.state().items()}
         if AUTO in (self.y_min, self.y_max):  # else the settings say it all
@@ -442,6 +468,10 @@ class NetMethod(DeprecatedStart, IntervalMethod):
             raise ValueError("stretches: expected one for every level of the fit, got others")
         net = restored_net(lambda: self._new_net(fitted.columns, fitted.edge_columns), weights)
         keep(self, net, Scalers(x_scaler, y_scaler, limits), scalings)
+        second = part_of(state, "second")
+        if second:
+            levels = check_levels(self.confidence_level)
+            self.known_neighbours_ = KnownNeighbours.from_state(self, second, levels)
         if self.novelty == "widen":
             self.novelty_ = Novelty.from_state(part_of(state, "novelty"), fitted.columns)
         for name in self.saved_numbers:
@@ -465,16 +495,27 @@ def keep(
     method.y_min_, method.y_max_ = scalers.limits.as_settings()
 
 
-def keep_fit(method: NetMethod, fitted: FittedNets) -> int | None:
-    """Store in a method what a fit has learnt.
+def keep_fit(method: NetMethod, fitted: FittedNets, inputs: FitInputs) -> int | None:
+    """Store in a method what a fit has learnt, and fit its second stage.
 
     Args:
         method: the method that is being fitted.
         fitted: what was learnt.
+        inputs: of the fit.
 
     Returns:
         The number of units that determined the widths.
     """
     keep(method, fitted.net, fitted.scalers, fitted.scalings)
-    method.history_ = fitted.history
+    method.history_, method.known_neighbours_ = fitted.history, None
+    if method.neighbours == "auto" and fitted.outputs is not None:
+        try:
+            method.known_neighbours_, history = KnownNeighbours.fit(method, inputs, fitted)
+            interrupted = history is not None and history.interrupted
+        except KeyboardInterrupt:  # before an epoch was done: the nets are kept
+            if not keeps_interrupted():
+                raise
+            interrupted = True
+        if interrupted:
+            method.history_.interrupt(len(fitted.history), method.epochs)
     return fitted.calibrated_on

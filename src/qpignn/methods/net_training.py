@@ -59,6 +59,9 @@ class FittedNets:
         scalings: of widths, by wanted level; empty for a method without a calibrator.
         price: of the held-out intervals, summed over levels; 0 where nothing was calibrated.
         calibrated_on: number of held-out units, None for a method without a calibrator.
+        outputs: of the members for the given units, on which widths were calibrated.
+        training_set: what was trained on.
+        heavy_tailed: whether a few targets are far larger than the others.
     """
 
     scalers: Scalers
@@ -67,6 +70,9 @@ class FittedNets:
     scalings: dict[float, WidthScaling]
     price: float
     calibrated_on: int | None
+    outputs: Any
+    training_set: TrainingSet
+    heavy_tailed: bool
 
 
 def member_count(method: NetMethod) -> int:
@@ -114,13 +120,7 @@ def prepare_training(
     limits = Limits.find(method.y_min, method.y_max, inputs.targets.numpy())
     scalers = Scalers.fit(data, given, method.scaling, limits, transform)
     members = member_count(method)
-    if method.patience is not None or method.calibrator() is not None:
-        held_out = hold_out(inputs, members, method.seed)
-    else:
-        held_out = torch.zeros(members, int(given.sum()), dtype=torch.bool)
-
-    order = held_out.all(dim=0).to(torch.uint8).argsort(stable=True)
-    units, held_out = given.nonzero().flatten()[order], held_out[:, order]
+    units, held_out = given_units(method, inputs)
     y = scalers.y.transform(task.targets(data)[units], DTYPES[method.dtype])
     weight = task.weights(data)
     counts = torch.ones_like(y) if weight is None else weight[units].to(y.dtype)
@@ -137,6 +137,25 @@ def prepare_training(
     batch = None if size is None else Batch(size, units)
     graph = method._operands(data, scalers.x, units if batch is None else None)
     return scalers, TrainingSet(graph, y, counts, held_out, batch)
+
+
+def given_units(method: NetMethod, inputs: FitInputs) -> tuple[Tensor, Tensor]:
+    """Return the positions of the given units, and which of them each member holds out.
+
+    Args:
+        method: the method to be fitted.
+        inputs: of the fit.
+
+    Returns:
+        (given,), those that no member is trained on last; and (members, given).
+    """
+    members, given = member_count(method), inputs.given
+    if method.patience is not None or method.calibrator() is not None:
+        held_out = hold_out(inputs, members, method.seed)
+    else:
+        held_out = torch.zeros(members, int(given.sum()), dtype=torch.bool)
+    order = held_out.all(dim=0).to(torch.uint8).argsort(stable=True)
+    return given.nonzero().flatten()[order], held_out[:, order]
 
 
 def fit_nets(
@@ -160,9 +179,16 @@ def fit_nets(
         Everything that was learnt.
     """
     net, history = train_nets(method, training_set, initial_weights)
-    scalings, price = _calibrated(method, scalers, training_set, net, heavy_tailed)
+    outputs = None
+    if method.calibrator() is not None and bool(training_set.held_out.any()):
+        with torch.no_grad():
+            outputs = training_set.of_given(method._run(net, training_set.graph))
+    scalings, price = _calibrated(method, scalers, training_set, outputs, heavy_tailed)
     calibrated_on = int(training_set.held_out.any(dim=0).sum()) if scalings else None
-    return FittedNets(scalers, net, history, scalings, price, calibrated_on)
+    return FittedNets(
+        *(scalers, net, history, scalings, price, calibrated_on),
+        *(outputs, training_set, heavy_tailed),
+    )
 
 
 def train_nets(
@@ -315,7 +341,7 @@ def _calibrated(
     method: NetMethod,
     scalers: Scalers,
     training_set: TrainingSet,
-    net: IntervalNet,
+    outputs: Any,
     heavy_tailed: bool,
 ) -> tuple[dict[float, WidthScaling], float]:
     """Return the scaling of widths at every wanted level, and the sum of their prices.
@@ -327,8 +353,6 @@ def _calibrated(
         return {}, 0.0
     held_out, y = training_set.held_out.numpy(), training_set.y.double().numpy()
     scored = int(held_out.any(axis=0).sum())
-    with torch.no_grad():
-        outputs = training_set.of_given(method._run(net, training_set.graph)) if scored else None
 
     def unit(z: Floats) -> Any:
         return scalers.in_target_unit(torch.from_numpy(z)).numpy()

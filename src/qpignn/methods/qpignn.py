@@ -18,7 +18,7 @@ from qpignn.errors import SettingError, SplitError, check_choice, check_integer,
 from qpignn.intervals import SIDES, Side, check_levels
 from qpignn.io.tensors import check_scalar
 from qpignn.methods.fitted import Fitted
-from qpignn.methods.net import SMALLEST, NetMethod, keep_fit
+from qpignn.methods.net import SMALLEST, NeighboursSetting, NetMethod, keep_fit
 from qpignn.methods.net_training import (
     FittedNets,
     fit_nets,
@@ -210,6 +210,7 @@ class QpiGNN(JointLossMethod):
     half_width: Positive = "softplus"
     violation: ViolationForm = "all"
     width: WidthForm = "l1"
+    neighbours: NeighboursSetting = "auto"
 
     lambda_width_: float = field(init=False)
 
@@ -328,7 +329,7 @@ class QpiGNN(JointLossMethod):
         if not best.scalings:
             levels = check_levels(self.confidence_level)
             best = replace(best, scalings=dict.fromkeys(levels, AS_TRAINED))
-        return keep_fit(self, best)
+        return keep_fit(self, best, inputs)
 
     def _transforms(self, heavy_tailed: bool, labels: int) -> tuple[Transform, ...]:
         """Return which transforms of the target to try.
