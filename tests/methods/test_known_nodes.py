@@ -37,6 +37,27 @@ def test_nodes_without_ids_are_found_by_row_and_features() -> None:
     assert not nodes.found_in(graph(X, [*"abcd"])).any()
 
 
+def test_places_in_returns_positions_among_the_stored_nodes() -> None:
+    nodes = KnownNodes.of(graph(X, [*"dbca"]), CHOSEN)  # stored: d, c
+    assert nodes.places_in(graph(X, [*"axcd"])).tolist() == [-1, -1, 1, 0]
+    rows = KnownNodes.of(graph(X), CHOSEN)
+    assert rows.places_in(graph(X)).tolist() == [0, -1, 1, -1]
+    assert rows.places_in(graph(X[:3])).tolist() == [0, -1, 1]
+    assert rows.places_in(graph(X, [*"abcd"])).tolist() == [-1] * 4
+    assert KnownNodes(nodes.hashes[:0], True).places_in(graph(X, [*"abcd"])).tolist() == [-1] * 4
+
+
+def test_places_in_many_nodes_in_random_order() -> None:
+    draw = np.random.default_rng(0)
+    ids, chosen = draw.permutation(1000), torch.from_numpy(draw.random(1000) < 0.5)
+    x = torch.rand(1000, 1)
+    nodes = KnownNodes.of(graph(x, [*map(str, ids)]), chosen)
+    stored = ids[chosen.numpy()].tolist()
+    other = draw.permutation(2000)[:1000]
+    places = nodes.places_in(graph(x, [*map(str, other)])).tolist()
+    assert places == [stored.index(one) if one in stored else -1 for one in other]
+
+
 def test_feature_hashes_are_equal_for_dense_and_csr_and_differ_between_rows() -> None:
     hashes = feature_hashes(X)
     assert (feature_hashes(X.to_sparse_csr()) == hashes).all()

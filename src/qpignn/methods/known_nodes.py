@@ -51,9 +51,24 @@ class KnownNodes:
         Args:
             data: a checked graph.
         """
-        if self.have_ids != (data.get("node_id") is not None):
-            return torch.zeros(data.x.shape[0], dtype=torch.bool)
-        return torch.from_numpy(np.isin(_hashes(data), self.hashes))
+        return torch.from_numpy(self.places_in(data) >= 0)
+
+    def places_in(self, data: Data) -> npt.NDArray[np.int64]:
+        """Return the place of each node of a graph among these, (nodes,); −1 for other nodes.
+
+        Values that are stored beside these nodes are looked up so. If only one of the two graphs
+        has ids, no node is among these.
+
+        Args:
+            data: a checked graph.
+        """
+        places = np.full(data.x.shape[0], -1, dtype=np.int64)
+        if self.have_ids != (data.get("node_id") is not None) or not len(self.hashes):
+            return places
+        hashes, order = _hashes(data), np.argsort(self.hashes, kind="stable")
+        ends = np.searchsorted(self.hashes, hashes, sorter=order)
+        nearest = order[np.minimum(ends, len(order) - 1)]
+        return np.where(self.hashes[nearest] == hashes, nearest, places)
 
     def state(self) -> Tensor:
         """Return the nodes as a tensor, to be saved beside a model."""
