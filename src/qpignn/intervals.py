@@ -20,8 +20,13 @@ Floats = npt.NDArray[np.float64]
 Side = Literal["both", "lower", "upper"]
 SIDES: tuple[str, ...] = get_args(Side)
 """Which bounds a result has: an interval, or one bound only."""
-FRAME_COLUMNS = ("prediction", "lower", "upper", "epistemic", "aleatoric", "novelty")
+FRAME_COLUMNS = (
+    *("prediction", "lower", "upper", "epistemic", "aleatoric"),
+    *("novelty", "known_neighbours"),
+)
 """Columns of a table of intervals beside the ids."""
+OPTIONAL = ("epistemic", "novelty", "known_neighbours", "width_without")
+"""Numbers per node that only some results have."""
 DIGITS = 7  # significant digits of a typical width in a text file
 FEWEST_DIGITS = 4  # significant digits of the smallest width
 
@@ -175,6 +180,10 @@ class Intervals:
         novelty: how far each node is from those that the method was fitted on: above 1, it lies
             beyond what was learnt. None for a method that does not say.
         novelty_reason: for nodes above 1 what puts them there, in words; empty for the others.
+        known_neighbours: how many of each node's neighbours have targets that the method knows and
+            uses (with weighted edges the sum of weights, over the mean weight). None for a method
+            that uses none.
+        width_without: width of each interval without the targets of neighbours; None likewise.
 
     Raises:
         ArrayError: if lengths differ, a value is NaN, or a lower bound is above its upper bound.
@@ -191,6 +200,8 @@ class Intervals:
     id_name: str = "id"
     novelty: Floats | None = None
     novelty_reason: npt.NDArray[Any] | None = None
+    known_neighbours: Floats | None = None
+    width_without: Floats | None = None
 
     def __init__(
         self,
@@ -205,10 +216,13 @@ class Intervals:
         id_name: str = "id",
         novelty: Any = None,
         novelty_reason: Any = None,
+        known_neighbours: Any = None,
+        width_without: Any = None,
     ) -> None:
         columns = {"prediction": prediction, "lower": lower, "upper": upper}
-        optional = {"epistemic": epistemic, "novelty": novelty}
-        columns |= {name: values for name, values in optional.items() if values is not None}
+        optional = (epistemic, novelty, known_neighbours, width_without)
+        named = zip(OPTIONAL, optional, strict=True)
+        columns |= {name: values for name, values in named if values is not None}
         arrays = {name: as_values(name, values) for name, values in columns.items()}
         lengths = {name: len(array) for name, array in arrays.items()}
         ids = np.arange(lengths["lower"]) if node_id is None else as_ids(node_id)
@@ -284,16 +298,14 @@ class Intervals:
         """
         chosen = nodes if isinstance(nodes, slice) else _places(nodes, len(self))
         columns = (self.prediction[chosen], self.lower[chosen], self.upper[chosen])
-        part = None if self.epistemic is None else self.epistemic[chosen]
+        optional = {name: getattr(self, name) for name in (*OPTIONAL, "novelty_reason")}
         return Intervals(
             *columns,
             self.confidence_level,
             self.node_id[chosen],
-            epistemic=part,
             side=self.side,
             id_name=self.id_name,
-            novelty=None if self.novelty is None else self.novelty[chosen],
-            novelty_reason=None if self.novelty_reason is None else self.novelty_reason[chosen],
+            **{name: None if one is None else one[chosen] for name, one in optional.items()},
         )
 
     def plot(self, y: Any = None, *, axes: Any = None, title: str = "") -> Any:
@@ -327,16 +339,19 @@ class Intervals:
         table = first.to_html(index=False, float_format="{:.4g}".format)
         return f"<p>{escape(repr(self))}</p>{table}{rest}"
 
-    def to_frame(self, *, parts: bool = False, novelty: bool = False) -> pd.DataFrame:
+    def to_frame(
+        self, *, parts: bool = False, novelty: bool = False, known_neighbours: bool = False
+    ) -> pd.DataFrame:
         """Return a table with the columns ``id_name``, prediction, lower and upper.
 
         Args:
             parts: whether to add ``epistemic`` and ``aleatoric``, whose sum is the width.
             novelty: whether to add ``novelty``.
+            known_neighbours: whether to add ``known_neighbours``.
 
         Raises:
-            SettingError: if ``parts`` is set and the result has no epistemic part, or ``novelty``
-                and it has none.
+            SettingError: if ``parts`` is set and the result has no epistemic part, or another
+                column is wanted that it does not have.
         """
         import pandas as pd
 
@@ -346,6 +361,13 @@ class Intervals:
             if self.novelty is None:
                 raise SettingError('novelty: expected a method with novelty="widen", got another')
             frame = frame.assign(novelty=self.novelty)
+        if known_neighbours:
+            if self.known_neighbours is None:
+                raise SettingError(
+                    "known_neighbours: expected a method that uses the known targets of "
+                    "neighbours, and found them useful; got another"
+                )
+            frame = frame.assign(known_neighbours=self.known_neighbours)
         if not parts:
             return frame
         if self.epistemic is None:
@@ -365,9 +387,7 @@ def rounded_frame(frame: pd.DataFrame) -> pd.DataFrame:
     Args:
         frame: a table from :meth:`Intervals.to_frame`; it may have the bounds of several levels.
     """
-    names = [
-        name for name in frame.columns[1:] if name not in ("epistemic", "aleatoric", "novelty")
-    ]
+    names = [name for name in frame.columns[1:] if name not in FRAME_COLUMNS[3:]]
     numbers = frame[names].to_numpy(dtype=np.float64)
     finite = np.where(np.isfinite(numbers), numbers, np.nan)  # predictions are always finite
     widths = np.nanmax(finite, axis=1) - np.nanmin(finite, axis=1)

@@ -266,6 +266,18 @@ def _ranked(scores: Floats, rank: int) -> float:
     return max(float(np.partition(scores, place)[place]), 0.0)
 
 
+def further(repeats: int, members: int) -> float:
+    """Return how much farther all members lead, in steps from one member to several.
+
+    This is for what is linear in one over the number of averaged members.
+
+    Args:
+        repeats: number of several.
+        members: number of all.
+    """
+    return 0.0 if repeats == 1 else (1 / repeats - 1 / members) / (1 - 1 / repeats)
+
+
 def for_more_members(
     one: WidthScaling, several: WidthScaling, *, repeats: int, members: int, units: int
 ) -> WidthScaling:
@@ -285,9 +297,9 @@ def for_more_members(
     """
     if repeats == 1 or units < FEW:
         return several
-    further = (1 / repeats - 1 / members) / (1 - 1 / repeats) * units / (units + TRUSTED)
+    step = further(repeats, members) * units / (units + TRUSTED)
 
     def at(first: float, later: float) -> float:
-        return later if math.isinf(first) else max(later - further * (first - later), later / 2)
+        return later if math.isinf(first) else max(later - step * (first - later), later / 2)
 
     return WidthScaling(at(one.below, several.below), at(one.above, several.above), several.power)

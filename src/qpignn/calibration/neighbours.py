@@ -1,7 +1,7 @@
 """What the known targets of a unit's neighbours say about it, as numbers.
 
-A unit's neighbours with known targets were predicted, too, and wrong by a known amount. Where errors
-of neighbours are alike, theirs tell in which direction and how far this unit's prediction is off.
+A unit's neighbours with known targets were predicted, too, and wrong by a known amount. Where
+errors of neighbours are alike, theirs tell by how much this unit's prediction is off.
 :func:`neighbour_columns` turns them into columns that a regression can use
 (:mod:`qpignn.methods.known_neighbours` trains it), none of which contains the unit's own target:
 matrices have no entries from a unit to itself, and from sums over neighbours of neighbours the way

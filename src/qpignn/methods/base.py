@@ -97,7 +97,8 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
     :meth:`_fit`, :meth:`_predict`, :meth:`_state` and :meth:`_restore`.
 
     Attributes:
-        any_level: whether intervals of levels that were not fitted can be predicted.
+        any_level: whether intervals of levels that were not fitted can be predicted; not where
+            widths are calibrated on held-out units, for the fitted levels.
         settings_before: values of settings that folders saved by earlier versions lack.
         novelty: ``widen`` or ``off``; see :mod:`qpignn.methods.novelty`.
         novelty_: what is known of the given units; None if off.
@@ -222,7 +223,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             fitted = fitted_state(self)
             data = find_task(self.task).check(data, need_target=False)
             fitted.check(data)
-            level = choose_level(self.levels_, confidence_level, any_level=self.any_level)
+            level = choose_level(self.levels_, confidence_level, any_level=self._predicts_any_level)
             levels = dict.fromkeys([level, *(self.curve_levels_ if curve else ())])  # each once
             cut = None if self.novelty_ is None else self.novelty_.of(data)
             return [self._intervals_at(data, one, cut) for one in levels]
@@ -238,7 +239,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             cut: what :meth:`Novelty.of` returned for the graph; default, it is computed here.
         """
         method, task, novelty = as_fitted(self), find_task(self.task), self.novelty_
-        if self.any_level:
+        if self._predicts_any_level:
             method.confidence_level = level
         if novelty is None:
             bounds = method._predict(data, level)
@@ -257,7 +258,12 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             warnings.simplefilter("ignore", QpignnWarning)  # predictions for the own graph
             targets, scaler = inputs.task.targets(inputs.data), self._target_scaler(inputs)
             targets = targets.where(inputs.given, torch.nan)
-            return Novelty.fit(inputs.data, targets, scaler, self._predict, levels)
+            predict = self._without_neighbours()._predict
+            return Novelty.fit(inputs.data, targets, scaler, predict, levels)
+
+    def _without_neighbours(self) -> Self:
+        """Return the method without what it has learnt about neighbours' known targets."""
+        return self
 
     def _target_scaler(self, inputs: FitInputs) -> TargetScaler:
         """Return the transform and scale in which intervals are widened."""
@@ -363,7 +369,12 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
     @property
     def curve_levels_(self) -> list[float]:
         """The levels a calibration curve can show."""
-        return sorted({*self.levels_, *(CURVE if self.any_level else ())})
+        return sorted({*self.levels_, *(CURVE if self._predicts_any_level else ())})
+
+    @property
+    def _predicts_any_level(self) -> bool:
+        """Whether the fitted method predicts at levels that were not fitted."""
+        return self.any_level
 
     @abstractmethod
     def _fit(self, inputs: FitInputs) -> int | None:

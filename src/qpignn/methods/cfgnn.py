@@ -7,7 +7,7 @@ step made differentiable: half of those nodes give the widening, the other half 
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
 from torch import Tensor
@@ -64,6 +64,8 @@ class CorrectedGNN(QuantileGNN):
         second_history_: of its training.
         chosen_: the settings it was trained with.
     """
+
+    cross_fits: ClassVar[bool] = False
 
     correction: float = 0.25
     correction_epochs: int = 200

@@ -260,6 +260,7 @@ class Conformal(IntervalMethod):
             side=intervals.side,
             novelty=intervals.novelty,
             novelty_reason=intervals.novelty_reason,
+            known_neighbours=intervals.known_neighbours,
         )
 
     def _state(self) -> dict[str, Tensor]:

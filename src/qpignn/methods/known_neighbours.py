@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from qpignn.calibration.conformal import enough_for
-from qpignn.calibration.cross_fit import CrossFit, first_of
+from qpignn.calibration.cross_fit import CrossFit, first_of, further
 from qpignn.calibration.neighbours import (
     CLIP,
     KnownErrors,
@@ -136,20 +136,20 @@ class KnownNeighbours:
         several = made._outputs(sample.columns)
         # the same, with the first net that held a unit out in place of the average of several
         alone = made._outputs(sample.with_first_stage(*sample.alone))
+        calibrator = stage.calibrator()
+        assert isinstance(calibrator, CrossFit)
         scalings, scores, plain = {}, [], []
         for level in levels:
             outputs = made._members(several, level, value, half_width)
-            calibrator = stage.calibrator()
-            assert isinstance(calibrator, CrossFit)
+            one = made._members(alone, level, *sample.alone)
             scalings[level], _ = calibrator.fit(
                 *(outputs, held_out, z, level),
                 unit=sample.unit,
                 heavy_tailed=fitted.heavy_tailed,
-                single=made._members(alone, level, *sample.alone),
+                single=one,
             )
-            lower, upper = scalings[level].bounds(outputs.mean(held_out))
-            scores.append(sample.scores(z, lower, upper, level, calibrator.side))
-            plain.append(sample.plain_scores(level, calibrator.side))
+            scores.append(sample.scores(outputs, one, scalings[level], level))
+            plain.append(sample.plain_scores(level))
         means = (np.mean(part, axis=0) for part in (scores, plain))
         if not is_better(*means, heavy_tailed=fitted.heavy_tailed):
             return None, history
@@ -178,9 +178,7 @@ class KnownNeighbours:
         epistemic = None if bounds.epistemic is None else bounds.epistemic.clone()
         for chunk in row_chunks(len(rows)):
             some = torch.from_numpy(rows[chunk])
-            first = method.member_outputs(
-                each(outputs, lambda part, some=some: part[..., some]), [*self.scalings][-1]
-            )
+            first = method.member_outputs(_of_units(outputs, some), [*self.scalings][-1])
             half_width = _half_width(first.mean(), self.narrowest)
             columns = near.columns(rows[chunk], first.mean().value, half_width)
             second = self._outputs(columns)
@@ -189,14 +187,22 @@ class KnownNeighbours:
                 for inner in self.scalings
                 if inner <= level
             }
-            *combined, share = nested_bounds(members, self.scalings, side=bounds.side or "both")
-            for end, part in zip(ends, combined, strict=True):
+            value, lower, upper, share = nested_bounds(
+                members, self.scalings, side=bounds.side or "both"
+            )
+            for end, part in zip(ends, (value, lower, upper), strict=True):
                 end[some] = torch.from_numpy(part)
             if epistemic is not None and share is not None:
                 epistemic[some] = torch.from_numpy(share)
-        names = ("prediction", "lower", "upper")
-        changed = dict(zip(names, ends, strict=True)) | {"epistemic": epistemic}
-        return replace(bounds, **changed, known_neighbours=known)
+        prediction, low, high = ends
+        return replace(
+            bounds,
+            prediction=prediction,
+            lower=low,
+            upper=high,
+            epistemic=epistemic,
+            known_neighbours=known,
+        )
 
     def state(self) -> dict[str, Tensor]:
         """Return everything as tensors, to be saved beside a model."""
@@ -235,7 +241,9 @@ class KnownNeighbours:
         if [*scalings] != levels or not (narrowest > 0 and bool(errors.isfinite().all())):
             raise ValueError("second stage: expected the numbers of a fit, got others")
         net = restored_net(lambda: stage._new_net(count), part_of(state, "net"))
-        scaler = Scaler.from_state(dict(zip(("shift", "scale"), state["columns"], strict=True)), count)
+        scaler = Scaler.from_state(
+            dict(zip(("shift", "scale"), state["columns"], strict=True)), count
+        )
         return cls(
             *(stage, net, scaler, scalings, nodes),
             *(KnownErrors(*errors.numpy()), narrowest),
@@ -287,9 +295,7 @@ class _Neighbours:
         x = scaler.transform(data.x).numpy() if narrow else None
         return cls(adjacency, neighbour_sums(adjacency, errors.spread(nodes, places)), x)
 
-    def columns(
-        self, rows: npt.NDArray[np.int64], value: Floats, half_width: Floats
-    ) -> Floats:
+    def columns(self, rows: npt.NDArray[np.int64], value: Floats, half_width: Floats) -> Floats:
         """Return the columns of the second stage, (rows, columns).
 
         Args:
@@ -384,7 +390,9 @@ class _Sample:
         """Return the scaler of the columns."""
         spread = torch.from_numpy(self.columns.std(axis=0))
         flat = spread <= 1e-12
-        return Scaler(torch.from_numpy(self.columns.mean(axis=0)), spread.masked_fill(flat, torch.inf))
+        return Scaler(
+            torch.from_numpy(self.columns.mean(axis=0)), spread.masked_fill(flat, torch.inf)
+        )
 
     def with_first_stage(self, value: Floats, half_width: Floats) -> Floats:
         """Return the columns with another first prediction.
@@ -405,30 +413,46 @@ class _Sample:
         """
         return self.fitted.scalers.in_target_unit(torch.from_numpy(z)).numpy()
 
-    def plain_scores(self, level: float, side: str) -> Floats:
+    def plain_scores(self, level: float) -> Floats:
         """Return the scores of held-out intervals of the first stage, (rows,).
 
         Args:
             level: of the intervals.
-            side: of the bounds.
         """
-        rows, z = self.order[self.rows], self.first_stage[2]
+        rows = self.order[self.rows]
         outputs = _select(self.method.member_outputs(self.fitted.outputs, level), rows)
-        several = outputs.mean(self.held_out[:, self.rows])
-        return self.scores(z, *self.fitted.scalings[level].bounds(several), level, side)
+        return self.scores(outputs, outputs, self.fitted.scalings[level], level)
 
-    def scores(self, z: Floats, lower: Floats, upper: Floats, level: float, side: str) -> Floats:
+    def scores(
+        self,
+        outputs: MemberOutputs,
+        alone: MemberOutputs,
+        scaling: WidthScaling,
+        level: float,
+    ) -> Floats:
         """Return the score of each interval; logarithms of it where targets have a heavy tail.
 
+        They are those to be expected of the average of all members, of which only some held a unit
+        out: to first order, scores are linear in one over the number of averaged members.
+
         Args:
-            z: (rows,), targets, in the nets' units like the bounds.
-            lower: (rows,)
-            upper: (rows,)
+            outputs: (members, rows)
+            alone: the same where the first net that held a unit out stands alone.
+            scaling: of widths.
             level: of the intervals.
-            side: of the bounds.
         """
-        y, low, high = (self.unit(part) for part in (z, lower, upper))
-        return interval_scores(y, low, high, level, side, heavy_tailed=self.fitted.heavy_tailed)
+        held_out, heavy = self.held_out[:, self.rows], self.fitted.heavy_tailed
+        calibrator, y = self.method.calibrator(), self.unit(self.first_stage[2])
+        side = "both" if calibrator is None else calibrator.side
+        averages = (outputs.mean(held_out), alone.mean(first_of(held_out)))
+        several, one = (
+            interval_scores(
+                *(y, *map(self.unit, scaling.bounds(part)), level, side), heavy_tailed=heavy
+            )
+            for part in averages
+        )
+        repeats = int(held_out.sum(axis=0).min())
+        return several - further(repeats, len(held_out)) * (one - several)
 
 
 def second_stage_of(method: NetMethod) -> QpiGNN:
@@ -465,6 +489,11 @@ def _start(stage: QpiGNN, columns: int) -> dict[str, Tensor]:
     weights = stage._new_net(columns).state_dict()
     head = {name: START * part for name, part in weights.items() if name.startswith("head.")}
     return {**weights, **head}
+
+
+def _of_units(outputs: Any, units: Tensor) -> Any:
+    """Return the outputs of nets for some units."""
+    return each(outputs, lambda part: part[..., units])
 
 
 def _half_width(outputs: MemberOutputs, narrowest: float) -> Floats:

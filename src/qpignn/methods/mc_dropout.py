@@ -40,6 +40,7 @@ class MCDropout(NormalMethod):
     """
 
     saved_numbers: ClassVar[tuple[str, ...]] = ("noise",)
+    cross_fits: ClassVar[bool] = False
 
     passes: int = 100
     include_noise: bool = True
@@ -81,7 +82,7 @@ class MCDropout(NormalMethod):
         mean = outputs.reshape(self.passes, member_count(self), -1).mean(dim=0)
         noise = _squared_error(mean, training_set) if self.include_noise else 0.0
         self.noise_ = torch.tensor(noise, dtype=training_set.y.dtype)
-        return keep_fit(self, fitted)
+        return keep_fit(self, fitted, inputs)
 
     def _run(self, net: IntervalNet, graph: GraphInputs) -> Tensor:
         """Return the outputs of every pass of every member; the same for the same net and graph."""

@@ -111,7 +111,8 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         confidence_level: wanted coverage, strictly between 0 and 1, or a list of such; intervals
             of several levels are nested.
         members: how many nets are trained side by side and averaged; each holds out one fifth of
-            the given units, five of them all units.
+            the given units, five of them all units. Default one, and ten where widths are
+            calibrated on held-out units.
         encoder: ``sage``, ``gcn``, ``gin``, ``gat``, ``mlp`` (no graph), a ``torch.nn.Module`` of
             your own, a class or function that makes one of (in_channels, hidden), or
             ``"file.py:Name"``; see :mod:`qpignn.encoders`.
@@ -144,6 +145,9 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         novelty: ``widen`` intervals of units beyond what was learnt (features outside the range of
             the given units, unusual combinations of them, no given unit nearby), as much as the
             given units show to be necessary; ``off`` leaves them as the nets predict them.
+        neighbours: ``auto`` also learns from the known targets of each unit's neighbours, in a
+            second stage on top of nets that are calibrated on held-out units, and uses it where
+            held-out intervals are clearly better; ``off`` uses features and edges only.
         task: what a unit is: ``node``.
         verbose: show a progress bar.
 
@@ -151,6 +155,8 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         net_: the trained members.
         scalers_: of features and target, and the target's limits.
         scalings_: of widths, by level; empty without a calibrator.
+        known_neighbours_: the second stage; None where it is not used.
+        cross_fits: whether outputs are those of members that each hold out other units.
         x_scaler_: of the features.
         y_scaler_: of the target.
         y_min_: the lower limit of bounds and predictions; None where there is none.
@@ -159,11 +165,15 @@ class NetMethod(DeprecatedStart, IntervalMethod):
             file, without their underscore.
     """
 
-    settings_before: ClassVar[Mapping[str, Any]] = {"y_min": None, "y_max": None, "novelty": "off"}
+    settings_before: ClassVar[Mapping[str, Any]] = {
+        **{"y_min": None, "y_max": None},
+        **{"novelty": "off", "neighbours": "off"},
+    }
+    cross_fits: ClassVar[bool] = True
     saved_numbers: ClassVar[tuple[str, ...]] = ()
 
     confidence_level: float | list[float] = field(default=0.9, kw_only=False)
-    members: int | None = 1
+    members: int | None = None
     encoder: EncoderSetting = "sage"
     hidden: int = 32
     layers: int = 2
@@ -249,9 +259,10 @@ class NetMethod(DeprecatedStart, IntervalMethod):
             outputs: of the head.
             level: a wanted level.
         """
-        value = self.compute_value(outputs).double()
         index = self.trained_levels().index(self.trained_level(level))
-        lower, upper = (bound[index].double() for bound in self.compute_bounds(outputs))
+        with torch.no_grad():  # outputs may be weights, such as a noise level
+            value = self.compute_value(outputs).double()
+            lower, upper = (bound[index].double() for bound in self.compute_bounds(outputs))
         halves = (np.maximum(half.numpy(), SMALLEST) for half in (value - lower, upper - value))
         return MemberOutputs(value.numpy(), *halves)
 
@@ -360,6 +371,11 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         check_integer("layers", self.layers)
         check_limits(self.y_min, self.y_max)
         check_choice("neighbours", self.neighbours, NEIGHBOURS_SETTINGS)
+        if self.neighbours == "auto" and not self.cross_fits:
+            raise SettingError(
+                f"neighbours: expected 'off' for {type(self).__name__}, whose outputs are not "
+                f"those of members that each hold out other units, got 'auto'"
+            )
         check_bool("verbose", self.verbose)
         if not check_non_negative("dropout", self.dropout) < 1:
             raise SettingError(f"dropout: expected a share from 0 to below 1, got {self.dropout!r}")
@@ -382,6 +398,10 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         known = better.known_neighbours
         bounds = self.scalers_.to_user(better)
         return replace(bounds, known_neighbours=known, width_without=(upper - lower).numpy())
+
+    @property
+    def _predicts_any_level(self) -> bool:
+        return self.any_level and not self.scalings_
 
     def _without_neighbours(self) -> Self:
         plain = copy.copy(self)

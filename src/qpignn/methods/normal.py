@@ -53,7 +53,12 @@ class NormalMethod(NetMethod):
         return value - half, value + half
 
     def combine_members(self, outputs: Any, level: float) -> Bounds:
-        """Return quantiles of a normal law with the mixture's mean and variance."""
+        """Return quantiles of a normal law with the mixture's mean and variance.
+
+        With a calibrator, members are combined as in other methods.
+        """
+        if self.scalings_:
+            return super().combine_members(outputs, level)
         mean, noise, of_mean = self.compute_moments(outputs)
         noise, of_mean = noise.mean(dim=0), of_mean.mean(dim=0) + mean.var(dim=0, correction=0)
         deviation = (noise + of_mean).sqrt()

@@ -228,6 +228,7 @@ NET: dict[str, Any] = {
     "epochs": 500,
     "patience": None,
     "novelty": "off",
+    "neighbours": "off",
     "y_min": None,
     "y_max": None,
 }
