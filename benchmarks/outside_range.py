@@ -33,6 +33,7 @@ import numpy as np
 import torch
 from scipy import sparse
 from scipy.stats import norm
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from torch_geometric.data import Data
@@ -174,6 +175,7 @@ def main() -> None:
     options = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", QpignnWarning)
+    warnings.simplefilter("ignore", ConvergenceWarning)  # a feature without effect: as intended
     truths = options.truths.split(",")
     rows = defaultdict(list)
     for truth in truths:

@@ -5,6 +5,7 @@ from matplotlib.figure import Figure
 
 from qpignn import Intervals
 from qpignn.errors import ArrayError, SettingError, UnknownNameError
+from qpignn.intervals import rounded_frame
 
 
 @pytest.fixture
@@ -22,6 +23,38 @@ def test_width_and_frame(three: Intervals) -> None:
     frame = three.to_frame()
     assert list(frame.columns) == ["id", "prediction", "lower", "upper"]
     assert frame.loc[1].tolist() == ["b", 2.0, 1.0, 2.0]
+
+
+def test_to_frame_with_known_neighbours_adds_the_column() -> None:
+    bounds = ([1.0, 2.0, 3.0], [0.0, 1.0, 2.5], [2.0, 2.0, 4.0], 0.9)
+    intervals = Intervals(*bounds, known_neighbours=[0, 3, 1], width_without=[2.0, 3.0, 1.5])
+    frame = intervals.select([1, 0]).to_frame(known_neighbours=True)
+    assert list(frame.columns) == ["id", "prediction", "lower", "upper", "known_neighbours"]
+    assert frame["known_neighbours"].tolist() == [3.0, 0.0]
+    assert "known_neighbours" not in intervals.to_frame()
+    assert intervals.select([1, 0]).width_without.tolist() == [3.0, 2.0]  # type: ignore[union-attr]
+
+
+def test_to_frame_without_known_neighbours_raises(three: Intervals) -> None:
+    with pytest.raises(
+        SettingError, match=r"known_neighbours: expected .*, got .*; fit with neigh"
+    ):
+        three.to_frame(known_neighbours=True)
+
+
+@pytest.mark.parametrize(
+    ("counts", "shown"), [([0.0, 3.0], [0, 3]), ([0.0, 2.123456789], [0.0, 2.123457])]
+)
+def test_rounded_frame_columns_without_a_unit_do_not_depend_on_widths(
+    counts: list[float], shown: list[float]
+) -> None:
+    novelty = [0.123456789, 1.4]
+    bounds = ([1e9, 2e9], [0.0, 1.0], [2e9, 3e9], 0.9)
+    wide = Intervals(*bounds, novelty=novelty, known_neighbours=counts)
+    frame = rounded_frame(wide.to_frame(novelty=True, known_neighbours=True))
+    assert frame["novelty"].tolist() == [0.123457, 1.4]
+    assert frame["known_neighbours"].tolist() == shown
+    assert frame["known_neighbours"].dtype == np.asarray(shown).dtype
 
 
 def test_select_keeps_order_and_ids(three: Intervals) -> None:

@@ -25,10 +25,13 @@ FRAME_COLUMNS = (
     *("novelty", "known_neighbours"),
 )
 """Columns of a table of intervals beside the ids."""
+UNITLESS = FRAME_COLUMNS[5:]
+"""Those of these columns that are not in the target's unit."""
 OPTIONAL = ("epistemic", "novelty", "known_neighbours", "width_without")
 """Numbers per node that only some results have."""
 DIGITS = 7  # significant digits of a typical width in a text file
 FEWEST_DIGITS = 4  # significant digits of the smallest width
+DECIMALS = 6  # decimals of columns that are not in the target's unit, in a text file
 
 
 def check_level(value: Any, name: str = "confidence_level") -> float:
@@ -364,8 +367,9 @@ class Intervals:
         if known_neighbours:
             if self.known_neighbours is None:
                 raise SettingError(
-                    "known_neighbours: expected a method that uses the known targets of "
-                    "neighbours, and found them useful; got another"
+                    "known_neighbours: expected intervals that use the known targets of "
+                    'neighbours, got others; fit with neighbours="auto", which uses them only '
+                    "where held-out intervals get better by them"
                 )
             frame = frame.assign(known_neighbours=self.known_neighbours)
         if not parts:
@@ -380,13 +384,19 @@ class Intervals:
 def rounded_frame(frame: pd.DataFrame) -> pd.DataFrame:
     """Return a table of intervals rounded for text files.
 
-    All numbers are rounded to the same number of decimals, which keeps seven significant digits of
-    a typical width and four of the smallest. Rounding is monotone, so lower ≤ prediction ≤ upper
-    still holds.
+    Numbers in the target's unit are rounded to the same number of decimals, which keeps seven
+    significant digits of a typical width and four of the smallest. Rounding is monotone, so
+    lower ≤ prediction ≤ upper still holds. ``novelty`` keeps six decimals, and numbers of
+    neighbours become integers unless edges have weights.
 
     Args:
         frame: a table from :meth:`Intervals.to_frame`; it may have the bounds of several levels.
     """
+    rounded = {name: frame[name].round(DECIMALS) for name in UNITLESS if name in frame}
+    counts = rounded.get("known_neighbours")
+    if counts is not None and (counts % 1 == 0).all():
+        rounded["known_neighbours"] = counts.astype(np.int64)
+    frame = frame.assign(**rounded)
     names = [name for name in frame.columns[1:] if name not in FRAME_COLUMNS[3:]]
     numbers = frame[names].to_numpy(dtype=np.float64)
     finite = np.where(np.isfinite(numbers), numbers, np.nan)  # predictions are always finite
@@ -401,4 +411,5 @@ def rounded_frame(frame: pd.DataFrame) -> pd.DataFrame:
     )
     if places > 15:  # as many as a float has
         return frame
-    return frame.assign(**{name: frame[name].round(places) for name in frame.columns[1:]})
+    measured = [name for name in frame.columns[1:] if name not in UNITLESS]
+    return frame.assign(**{name: frame[name].round(places) for name in measured})

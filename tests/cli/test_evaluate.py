@@ -18,7 +18,10 @@ Run = Callable[..., Any]
 
 @pytest.fixture
 def world(qpignn: Run, tmp_path: Path) -> tuple[Path, pd.DataFrame]:
-    """A model fitted with 60 targets blank, and the table with all of them."""
+    """A model fitted with 60 targets blank, and the table with all of them.
+
+    It uses no targets of neighbours: those of another graph's nodes are not known.
+    """
     rng = np.random.default_rng(0)
     x = rng.normal(size=300)
     ids = [f"n{i}" for i in range(300)]
@@ -29,7 +32,8 @@ def world(qpignn: Run, tmp_path: Path) -> tuple[Path, pd.DataFrame]:
     edges = pd.DataFrame({"from": ids, "to": [*ids[1:], ids[0]]})
     edges.to_csv(tmp_path / "edges.csv", index=False)
     files = ("--nodes", tmp_path / "nodes.csv", "--edges", tmp_path / "edges.csv")
-    done = qpignn("fit", *files, "--target", "rate", "--epochs", 60, "--out", tmp_path / "model")
+    options = ("--target", "rate", "--epochs", 60, "--set", "neighbours=off")
+    done = qpignn("fit", *files, *options, "--out", tmp_path / "model")
     assert done.code == 0, done.err
     assert "  ids: column node" in done.err
     return tmp_path / "model", truth
@@ -61,6 +65,30 @@ def test_evaluate_with_labels_added_after_the_fit(
         assert figures[name] == pytest.approx(value, rel=1e-6), name
     shown = qpignn("evaluate", model, "--nodes", tmp_path / "new.csv").out
     assert "nodes labelled after the fit, wanted coverage 0.9" in shown
+
+
+@pytest.mark.parametrize("neighbours", ["auto", "off"])
+def test_evaluate_says_how_much_narrower_known_neighbours_make_intervals(
+    neighbours: str, qpignn: Run, tmp_path: Path
+) -> None:
+    rng = np.random.default_rng(0)
+    ids, x = [f"n{i}" for i in range(400)], rng.normal(size=400)
+    error = np.convolve(rng.normal(size=410), np.ones(11), mode="valid")  # alike along the ring
+    pd.DataFrame({"node": ids, "x": x, "rate": x + error}).to_csv(tmp_path / "n.csv", index=False)
+    following = [pd.DataFrame({"from": ids, "to": np.roll(ids, -step)}) for step in (1, 2)]
+    pd.concat(following).to_csv(tmp_path / "e.csv", index=False)
+    arguments = ("--nodes", tmp_path / "n.csv", "--edges", tmp_path / "e.csv", "--target", "rate")
+    settings = ("--epochs", 30, "--set", f"neighbours={neighbours}")
+    done = qpignn("fit", *arguments, *settings, "--out", tmp_path / "model")
+    assert done.code == 0, done.err
+    shown = qpignn("evaluate", tmp_path / "model").out
+    lines = [line for line in shown.splitlines() if "known targets of neighbours" in line]
+    assert len(lines) == (neighbours == "auto")
+    for line in lines:
+        assert line.startswith("note: known targets of neighbours make intervals ")
+        assert " % narrower on average: mean width " in line
+    figures = json.loads(qpignn("evaluate", tmp_path / "model", "--json").out)
+    assert figures["n_test"] == 80
 
 
 def test_evaluate_on_another_graph_with_labels(

@@ -138,6 +138,50 @@ def test_predict_writes_every_fitted_level(
     assert "apply to one level" in qpignn(*arguments, "--all-levels", "--parts").err
 
 
+def alike(nodes: int = 400) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """A ring, each node joined to the next two; errors of neighbours go together."""
+    rng = np.random.default_rng(0)
+    size = rng.normal(size=nodes)
+    error = np.convolve(rng.normal(size=nodes + 10), np.ones(11), mode="valid")
+    ids = [f"{1000 + i}" for i in range(nodes)]
+    table = pd.DataFrame({"FIPS": ids, "size": size, "rate": 20 + size + error})
+    table.loc[rng.permutation(nodes)[: nodes // 5], "rate"] = np.nan
+    following = [pd.DataFrame({"from": ids, "to": np.roll(ids, -step)}) for step in (1, 2)]
+    return table, pd.concat(following)
+
+
+def test_predict_known_neighbours_writes_how_many_targets_are_known(
+    qpignn: Run, fit_on: Callable[..., Path], tmp_path: Path
+) -> None:
+    table, edges = alike()
+    model = fit_on(table, edges)
+    done = qpignn("predict", model, "--known-neighbours", "--out", tmp_path / "i.csv")
+    assert done.code == 0, done.err
+    frame = pd.read_csv(tmp_path / "i.csv", dtype={"FIPS": str})
+    assert list(frame.columns) == ["FIPS", "prediction", "lower", "upper", "known_neighbours"]
+    assert frame["known_neighbours"].dtype == np.int64
+    data = load_fit(model).data
+    given = (data.train_mask & ~data.y.isnan()).numpy()
+    blank = np.flatnonzero(table["rate"].isna())
+    near = (blank[:, None] + np.array([-2, -1, 1, 2])) % len(table)
+    wanted = dict(zip(table["FIPS"][blank], given[near].sum(axis=1), strict=True))
+    assert dict(zip(frame["FIPS"], frame["known_neighbours"], strict=True)) == wanted
+    refused = qpignn("predict", model, "--known-neighbours", "--all-levels", "--out", "i.csv")
+    assert refused.code == 2
+    assert "apply to one level" in refused.err
+
+
+def test_predict_known_neighbours_of_a_model_that_uses_none_is_refused(
+    qpignn: Run, fit_on: Callable[..., Path], tmp_path: Path
+) -> None:
+    model = fit_on(*counties(), "--set", "neighbours=off")
+    done = qpignn("predict", model, "--known-neighbours", "--out", tmp_path / "i.csv")
+    assert done.code == 2
+    message = "error: known_neighbours: expected intervals that use the known targets of neighbours"
+    assert done.err.startswith(message)
+    assert not (tmp_path / "i.csv").exists()
+
+
 def test_predict_writes_a_workbook_that_computes_nothing(
     qpignn: Run, fit_on: Callable[..., Path], tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from qpignn.diagnostics.findings import (
     group_findings,
     level_findings,
     miss_findings,
+    neighbour_findings,
     overall_findings,
     shift_findings,
     size_findings,
@@ -24,6 +25,7 @@ from qpignn.diagnostics.findings import (
 )
 from qpignn.diagnostics.two_sample import Shift
 from qpignn.diagnostics.width_error import RankCorrelation
+from qpignn.intervals import Intervals
 
 
 def counted(covered: int, nodes: int, level: float = 0.9) -> Coverage:
@@ -78,6 +80,71 @@ def test_overall_findings_one_sided_mention_bounds_only(side: str, phrase: str) 
 def test_overall_findings_one_missed_node_is_not_a_warning() -> None:
     severity, _ = only(overall_findings(counted(0, 1, 0.99)))  # a chance of 1 %, but one node
     assert severity == "note"
+
+
+def with_widths(width: list[float], without: list[float] | None, **more: object) -> Intervals:
+    """Intervals from 0 up, the first node without a known neighbour."""
+    end = np.array(width)
+    counts = np.arange(len(end))
+    columns = {"known_neighbours": counts, "width_without": without, **more}
+    return Intervals(0 * np.minimum(end, 0), 0 * np.minimum(end, 0), end, 0.9, **columns)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("width", "without", "text"),
+    [
+        (
+            [0.2, 0.1, 0.15],
+            [0.2, 0.2, 0.2],
+            "known targets of neighbours make intervals 25 % narrower on average: mean width 0.15 "
+            "instead of 0.2 (3 nodes without a given target, 2 of them with a neighbour that has "
+            "one)",
+        ),
+        ([2.0, 4.0], [2.0, 2.0], "make intervals 50 % wider on average: mean width 3 instead of 2"),
+        ([2.0, 2.0], [2.0, 2.0], "hardly change the mean width: 2 instead of 2 (2 nodes"),
+        ([2.0, 2.0], [2.01, 2.01], "hardly change the mean width: 2 instead of 2.01 (2 nodes"),
+        (
+            [1.0, 1.0, 28.0],
+            [2.0, 2.0, 20.0],
+            "make intervals 25 % wider on average: mean width 10 instead of 8, but median width 1 "
+            "instead of 2 (3 nodes",
+        ),
+        (
+            [1.0, 1.0, 22.0],
+            [2.0, 2.0, 20.0],
+            "hardly change the mean width: 8 instead of 8, but median width 1 instead of 2 (3",
+        ),
+        ([1.0, np.inf], [2.0, np.inf], "50 % narrower on average: mean width 1 instead of 2 (1 of"),
+    ],
+)
+def test_neighbour_findings_compare_widths(
+    width: list[float], without: list[float], text: str
+) -> None:
+    severity, sentence = only(neighbour_findings(with_widths(width, without)))
+    assert severity == "note"
+    assert text in sentence
+
+
+def test_neighbour_findings_leave_out_nodes_beyond_what_was_learnt() -> None:
+    widened = with_widths([1.0, 1.0, 99.0], [2.0, 2.0, 2.0], novelty=[0.5, 1.0, 1.5])
+    _, text = only(neighbour_findings(widened))
+    assert "50 % narrower on average: mean width 1 instead of 2 (2 of 3 nodes" in text
+
+
+@pytest.mark.parametrize(
+    "intervals",
+    [
+        Intervals([1.0], [0.0], [2.0], 0.9),
+        with_widths([1.0, 1.0], None),  # the count alone, as Conformal has it
+        with_widths([1.0, 1.0], [2.0, 2.0], side="upper"),
+        with_widths([np.inf, 1.0], [2.0, np.inf]),
+        with_widths([0.0, 0.0], [0.0, 0.0]),
+        with_widths([], []),
+    ],
+    ids=["not used", "no widths to compare", "one-sided", "infinite", "widths of 0", "no nodes"],
+)
+def test_neighbour_findings_without_widths_to_compare_are_none(intervals: Intervals) -> None:
+    assert neighbour_findings(intervals) == []
 
 
 @pytest.mark.parametrize(

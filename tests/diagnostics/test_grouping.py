@@ -11,6 +11,7 @@ from qpignn.diagnostics.grouping import (
     by_community,
     by_degree,
     by_distance,
+    by_known_neighbours,
     by_number,
 )
 
@@ -36,6 +37,12 @@ def test_by_number_missing_values_form_their_own_group() -> None:
     )
     assert labels_of(grouping) == ["1", "none", "2", "none"]
     assert grouping.descriptions[-1] == "nodes without a gap"
+
+
+def test_by_number_with_cuts_leaves_out_groups_without_held_out_nodes() -> None:
+    values = np.array([0.0, 1.0, 2.0, 5.0, 9.0])
+    grouping = by_number("n", values, values != 2, "n of {}", cuts=(0, 1, 4))
+    assert labels_of(grouping) == ["0", "1", None, "5 to 9", "5 to 9"]
 
 
 def test_by_number_values_equal_up_to_rounding_are_one_group() -> None:
@@ -85,6 +92,24 @@ def test_by_distance_path_counts_edges(path_graph: Data) -> None:
     assert labels_of(grouping)[1:] == ["1 edge", "2 edges", "3 or more edges"]
     path_graph.edge_index = path_graph.edge_index[:, :2]
     assert labels_of(by_distance(path_graph, given, ~given))[2:] == ["no path", "no path"]
+
+
+def test_by_known_neighbours_counts_form_five_groups() -> None:
+    grouping = by_known_neighbours(np.array([0.0, 1, 2, 3, 4, 5, 31]), np.ones(7, dtype=bool))
+    assert labels_of(grouping) == ["0", "1", "2", "3 to 4", "3 to 4", "5 to 31", "5 to 31"]
+    assert grouping.descriptions == [
+        "nodes with no neighbour whose target is known",
+        "nodes with 1 neighbour whose target is known",
+        "nodes with 2 neighbours whose target is known",
+        "nodes with 3 to 4 neighbours whose target is known",
+        "nodes with 5 to 31 neighbours whose target is known",
+    ]
+
+
+def test_by_known_neighbours_weights_give_fractions() -> None:
+    known = np.array([0.0, 0.4, 1 + 1e-15, 1.1, 7.5])  # rounding of a sum of weights
+    grouping = by_known_neighbours(known, np.ones(5, dtype=bool))
+    assert labels_of(grouping) == ["0.00", "0.40 to 1.00", "0.40 to 1.00", "1.10", "7.50"]
 
 
 def test_by_community_names_communities_after_highest_degree() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,38 @@ def test_page_content_groups_add_up_to_all_held_out_nodes(content: dict[str, Any
         assert sum(group["nodes"] for group in groups) == 45
         covered = sum(group["nodes"] * group["coverage"] for group in groups)
         assert covered / 45 == pytest.approx(content["figures"]["picp"])
+
+
+def test_page_shows_groups_by_known_neighbours_and_how_much_narrower_intervals_are(
+    visit: Visit,
+) -> None:
+    nodes, rng = torch.arange(400), np.random.default_rng(0)
+    ends = torch.cat([torch.stack([nodes, (nodes + step) % 400]) for step in (1, 2)], dim=1)
+    x = rng.normal(size=400)
+    error = np.convolve(rng.normal(size=410), np.ones(11), mode="valid")  # alike along the ring
+    data = Data(
+        x=torch.from_numpy(x[:, None]).float(),
+        edge_index=torch.cat([ends, ends.flip(0)], dim=1),
+        y=torch.from_numpy(x + error),
+    )
+    data = split_nodes(data, seed=0)
+    model = QpiGNN(epochs=30).fit(data)
+    content = page_content(examine(model, data), model, target="y")
+    (grouping,) = [one for one in content["groupings"] if one["name"] == "known neighbours"]
+    given = data.train_mask.numpy()
+    near = (np.flatnonzero(data.test_mask)[:, None] + np.array([-2, -1, 1, 2])) % 400
+    counts = given[near].sum(axis=1)
+    labels = {0: "0", 1: "1", 2: "2", 3: "3 to 4", 4: "3 to 4"}
+    shown = {group["label"]: group["nodes"] for group in grouping["groups"]}
+    assert shown == dict(Counter(labels[count] for count in counts))
+    (finding,) = [one for one in content["findings"] if one["kind"] == "neighbours"]
+    intervals = model.predict_interval(data, data.test_mask)
+    assert finding["severity"] == "note"
+    assert f"mean width {intervals.width[intervals.novelty <= 1].mean():.4g} " in finding["text"]
+    page = visit(content)
+    assert finding["text"][1:] in page.inner_text("#findings").replace("\u00a0", " ")
+    page.select_option("#grouping", label="known neighbours")
+    assert "Number of neighbours whose targets are known" in page.inner_text("#groups")
 
 
 def test_page_content_drawn_nodes_are_listed(stations: Data, content: dict[str, Any]) -> None:

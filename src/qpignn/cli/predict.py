@@ -35,6 +35,7 @@ def predict(
     all_levels: bool = False,
     parts: bool = False,
     novelty: bool = False,
+    known_neighbours: bool = False,
     spreadsheet: bool = False,
     method: options.SavedMethod = None,
     as_json: options.Json = False,
@@ -60,6 +61,7 @@ def predict(
         all_levels: Bounds of every fitted level, as lower_90 …
         parts: Add the epistemic and aleatoric parts of each width.
         novelty: Add how far each node is from the labelled ones (above 1: beyond what was learnt).
+        known_neighbours: Add how many neighbours of each node have targets that its interval uses.
         spreadsheet: Escape ids that a spreadsheet would take for formulas; quote all text.
 
     Raises:
@@ -76,9 +78,10 @@ def predict(
         raise SettingError("--edges needs --nodes: another graph needs both tables")
     if nodes is None and join:
         raise SettingError("--join needs --nodes: the new nodes")
-    if all_levels and (parts or novelty or confidence is not None):
+    if all_levels and (parts or novelty or known_neighbours or confidence is not None):
         raise SettingError(
-            "--all-levels excludes --parts, --novelty and --confidence, which apply to one level"
+            "--all-levels excludes --parts, --novelty, --known-neighbours and --confidence, which "
+            "apply to one level"
         )
     check_output(out, folder=False)
     from qpignn.diagnostics.findings import novelty_findings
@@ -98,7 +101,7 @@ def predict(
     frame = (
         _all_levels(fit, data, asked)
         if all_levels
-        else intervals.to_frame(parts=parts, novelty=novelty)
+        else intervals.to_frame(parts=parts, novelty=novelty, known_neighbours=known_neighbours)
     )
     if out.suffix.lower() == ".csv" and not spreadsheet:
         _mention_formulas(frame)

@@ -83,29 +83,23 @@ class FeatureRange:
         counts = self.scale.isfinite()
         low = self.low.masked_fill(~counts, -torch.inf).to(x.dtype)
         high = self.high.masked_fill(~counts, torch.inf).to(x.dtype)
-        chunks = [chunk for chunk in row_chunks(len(x)) if _leaves(x[chunk], low, high)]
-        if not chunks:
+        within, places, distances = x, [], []
+        for chunk in row_chunks(len(x)):
+            clipped = x[chunk].clamp(low, high)
+            some = (clipped != x[chunk]).nonzero(as_tuple=True)
+            if not len(some[0]):
+                continue
+            within = x.clone() if within is x else within
+            within[chunk] = clipped
+            off = (x[chunk][some].double() - clipped[some].double()).abs() / self.scale[some[1]]
+            distances.append(off.clamp(max=FARTHEST).numpy())
+            places.append(np.stack([some[0].numpy() + chunk.start, some[1].numpy()]))
+        if within is x:
             return x, sp.csr_matrix(tuple(x.shape))
-        within = x.clone()
-        places, distances = [], []
-        for chunk in chunks:
-            within[chunk] = x[chunk].clamp(low, high)
-            off = (x[chunk].double() - within[chunk].double()).abs() / self.scale
-            off = off.clamp(max=FARTHEST)
-            some = off.nonzero()
-            distances.append(off[tuple(some.T)].numpy())
-            places.append((some + some.new_tensor([chunk.start, 0])).numpy())
-        row, column = np.concatenate(places).T
-        data = np.concatenate(distances)
-        return within, sp.csr_matrix((data, (row, column)), shape=tuple(x.shape))
+        data, ends = np.concatenate(distances), np.hstack(places)
+        return within, sp.csr_matrix((data, (ends[0], ends[1])), shape=tuple(x.shape))
 
 
 def _entries(csr: Any) -> tuple[Any, Any]:
     """Return row and column of every stored entry."""
     return np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr)), csr.indices
-
-
-def _leaves(x: Tensor, low: Tensor, high: Tensor) -> bool:
-    """Whether a value lies beyond the range of its column."""
-    lowest, highest = x.aminmax(dim=0)
-    return bool((lowest < low).any() or (highest > high).any())

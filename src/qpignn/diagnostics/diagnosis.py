@@ -93,7 +93,9 @@ def diagnose(
 
     Args:
         data: the graph, with its masks and all known targets.
-        intervals: intervals of every node of the graph.
+        intervals: intervals of every node of the graph. If they use the known targets of
+            neighbours, nodes are also grouped by how many of these they have, and a finding says
+            how much narrower that makes the intervals.
         others: intervals at other levels, for the calibration curve.
         by: further groupings: names of feature columns, or a mapping from names to one value per
             node. Categorical columns are always included. The target itself is refused: even
@@ -130,6 +132,7 @@ def diagnose(
         *findings.size_findings(calibration_nodes, level),
         *findings.unbounded_findings(unbounded, len(intervals), side),
         *findings.novelty_findings(intervals.select(~given)),
+        *findings.neighbour_findings(intervals.select(~given)),
     ]
     if not held_out.any():
         text = "no nodes were held out, so the coverage on new nodes is unknown"
@@ -145,10 +148,12 @@ def diagnose(
     numbers = {"prediction": (intervals.prediction, "nodes with a prediction of {}")}
     if width is not None:
         numbers["width"] = (width, "nodes with an interval of width {}")
+    count = intervals.known_neighbours
     groupings = [
         grouping.by_degree(data, held_out),
         grouping.by_community(data, held_out, community),
         grouping.by_distance(data, given, held_out),
+        *([] if count is None else [grouping.by_known_neighbours(count, held_out)]),
         grouping.by_number(
             "homophily",
             difference,

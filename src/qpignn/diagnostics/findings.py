@@ -22,7 +22,7 @@ from qpignn.diagnostics.grouping import FEWEST
 from qpignn.diagnostics.two_sample import FEWEST as FEWEST_COMPARED
 from qpignn.diagnostics.two_sample import Shift
 from qpignn.diagnostics.width_error import RankCorrelation
-from qpignn.diagnostics.wording import WORDINGS, percent
+from qpignn.diagnostics.wording import WORDINGS, format_number, percent
 from qpignn.errors import plural, quoted
 from qpignn.intervals import Intervals
 
@@ -36,6 +36,7 @@ ONE_SIDED = 0.01  # p-value below which misses are called one-sided
 ALIKE = 0.6  # AUC that must be excluded before two sets of nodes are called alike
 USUAL = 0.02  # share of nodes beyond what was learnt among nodes like the given ones, at most
 RARELY = 0.01  # p-value below which more of them are a warning
+NEGLIGIBLE = 0.01  # relative change of a width below which it is reported as none
 NAMED = 3  # reasons and ids that a finding names
 ERROR_BAR = 1.96  # standard errors in a 95 % interval
 
@@ -118,6 +119,54 @@ def novelty_findings(intervals: Intervals) -> list[Finding]:
         f"how often they cover is not known"
     )
     return [Finding("novelty", "warning" if many else "note", text)]
+
+
+def neighbour_findings(intervals: Intervals) -> list[Finding]:
+    """Report how much the known targets of neighbours change the widths.
+
+    The mean width is compared with that without these targets. Where a few intervals are far wider
+    than the others, it may grow although most intervals become narrower; the medians are added if
+    they change in the other direction. Nodes beyond what was learnt are left out, because that
+    widens their intervals, too. The finding is always a note: it describes widths and tests
+    nothing; other findings report whether the intervals cover.
+
+    Args:
+        intervals: of the nodes in question: those whose own targets were not given.
+
+    Returns:
+        One finding; none if the method uses no targets of neighbours, for one-sided intervals, or
+        if no node is left with finite widths to compare.
+    """
+    count, before = intervals.known_neighbours, intervals.width_without
+    if count is None or before is None or intervals.bound is not None:
+        return []
+    compared = np.isfinite(intervals.width) & np.isfinite(before)
+    if intervals.novelty is not None:
+        compared &= intervals.novelty <= 1
+    before, after = before[compared], intervals.width[compared]
+    if not before.any():
+        return []
+    means, medians = ((float(of(after)), float(of(before))) for of in (np.mean, np.median))
+    change = _width_change(*means)
+    text = "known targets of neighbours hardly change the mean width: "
+    if change:
+        direction = f"{percent(abs(change), 0)} {'narrower' if change < 0 else 'wider'}"
+        text = f"known targets of neighbours make intervals {direction} on average: mean width "
+    text += " instead of ".join(map(format_number, means))
+    opposite = _width_change(*medians)
+    if opposite and change * opposite <= 0:
+        text += f", but median width {' instead of '.join(map(format_number, medians))}"
+    some = f"{len(before):,} of " * (len(before) < len(intervals))
+    nodes = f"{some}{plural(len(intervals), 'node')} without a given target"
+    linked = int((count[compared] > 0).sum())
+    text += f" ({nodes}, {linked:,} of them with a neighbour that has one)"
+    return [Finding("neighbours", "note", text)]
+
+
+def _width_change(after: float, before: float) -> float:
+    """Return the relative change of a width, or 0 if it is negligible."""
+    change = after / before - 1 if before > 0 else 0.0
+    return change if abs(change) >= NEGLIGIBLE else 0.0
 
 
 def level_findings(levels: Sequence[Coverage], level: float) -> list[Finding]:

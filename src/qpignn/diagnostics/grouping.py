@@ -14,6 +14,7 @@ import pandas as pd
 from qpignn.data.graph import node_ids
 from qpignn.data.structure import UNREACHABLE, Integers, communities, degrees, distances
 from qpignn.errors import ArrayError, SettingError
+from qpignn.intervals import Floats
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -24,6 +25,7 @@ FEWEST = 10  # held-out nodes that a community, or a group under test, must have
 FIFTHS = (0.2, 0.4, 0.6, 0.8)
 DEGREE_SHARES = (0.25, 0.5, 0.75, 0.9)
 ROUNDING = 1e-9  # numbers whose relative range is smaller count as equal
+KNOWN_CUTS = (0, 1, 2, 4)  # numbers of known neighbours: 0, 1, 2, 3 to 4, 5 or more
 FEW_VALUES = 6  # numeric columns with at most this many distinct values count as categories
 
 
@@ -53,9 +55,10 @@ def by_number(
     phrase: str,
     *,
     shares: Sequence[float] = FIFTHS,
+    cuts: Sequence[float] | None = None,
     without: tuple[str, str] = ("unknown", "nodes with an unknown value"),
 ) -> Grouping:
-    """Group by a number, with cuts at quantiles of the held-out nodes.
+    """Group by a number, with cuts at quantiles of the held-out nodes or at given values.
 
     Values that differ only by rounding form one group.
 
@@ -65,6 +68,7 @@ def by_number(
         held_out: (nodes,), mask of the held-out nodes.
         phrase: phrase for the nodes of a group, with {} in place of the group's range.
         shares: quantiles at which to cut.
+        cuts: values at which to cut instead, in increasing order; each belongs to the group below.
         without: label and phrase of the nodes without a finite number.
 
     Returns:
@@ -75,7 +79,8 @@ def by_number(
     sample = numbers[held_out & finite]
     show = _number_format(numbers[finite])
     differ = len(sample) > 0 and np.ptp(sample) > ROUNDING * np.abs(sample).max()
-    edges = np.unique(np.quantile(sample, shares)) if differ else np.empty(0)
+    ends = np.quantile(sample, shares) if differ and cuts is None else cuts
+    edges = np.unique(ends) if differ and ends is not None else np.empty(0)
     bins = np.searchsorted(edges, numbers, side="left")
     labels: list[str] = []
     member = np.full(len(numbers), -1)
@@ -207,6 +212,24 @@ def by_distance(data: Data, given: Mask, held_out: Mask) -> Grouping:
     member = np.clip(steps, 1, 3) - 1
     member[steps == UNREACHABLE] = 3
     return _nonempty(Grouping("distance", labels, descriptions, member), held_out)
+
+
+def by_known_neighbours(known: Floats, held_out: Mask) -> Grouping:
+    """Group by the number of neighbours whose targets an interval uses: 0, 1, 2, 3 to 4, or more.
+
+    Args:
+        known: (nodes,), ``known_neighbours`` of the intervals; fractions if edges have weights.
+        held_out: (nodes,), mask of the held-out nodes.
+
+    Returns:
+        The grouping. Groups without held-out nodes are left out.
+    """
+    numbers = np.round(known, 9)  # sums of weights over their mean
+    grouping = by_number("known neighbours", numbers, held_out, "{}", cuts=KNOWN_CUTS)
+    few = {"0": "no neighbour", "1": "1 neighbour"}
+    counts = [few.get(label, f"{label} neighbours") for label in grouping.labels]
+    described = [f"nodes with {count} whose target is known" for count in counts]
+    return replace(grouping, descriptions=described)
 
 
 def by_community(data: Data, held_out: Mask, label: Integers | None = None) -> Grouping:

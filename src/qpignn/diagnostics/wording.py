@@ -1,7 +1,8 @@
-"""Words of findings and of the report page: percentages, and terms for intervals and bounds."""
+"""Words of findings and of the report page: numbers, and terms for intervals and bounds."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 
@@ -13,6 +14,24 @@ def percent(share: float, digits: int | None = None) -> str:
         digits: digits after the decimal point; by default as many as the number has.
     """
     return f"{100 * share:g} %" if digits is None else f"{100 * share:.{digits}f} %"
+
+
+def format_number(value: float | None) -> str:
+    """Return a number with about four significant digits and thousands separators.
+
+    Args:
+        value: the number; None and NaN become a dash.
+    """
+    if value is None or not math.isfinite(value):
+        return "–" if value is None or math.isnan(value) else ("∞" if value > 0 else "−∞")
+    size = abs(value)
+    if size and not 1e-4 <= size < 1e9:
+        digits = f"{value:.3e}"
+    elif size >= 1000:
+        digits = f"{value:,.0f}"
+    else:
+        digits = f"{float(f'{value:.4g}'):.10f}".rstrip("0").rstrip(".")
+    return digits.replace("-", "−")
 
 
 @dataclass(frozen=True)

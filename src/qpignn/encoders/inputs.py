@@ -8,7 +8,9 @@ so that the last layer is computed for those rows only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, Self
 
@@ -270,6 +272,26 @@ def prepare(graph: GraphTensors, *, own: bool, self_loops: bool) -> GraphInputs:
     return GraphInputs(dense, columns, matrices, rows, self_loops=self_loops)
 
 
+_SHARED: ContextVar[dict[Any, tuple[Any, SparseMatrix]] | None] = ContextVar("shared", default=None)
+
+
+@contextmanager
+def shared_matrices() -> Iterator[None]:
+    """Build each matrix of a graph's edges once while the block runs.
+
+    Within the block :func:`aggregation_matrix` returns the same object for the same tensors of
+    edges, which must not be changed in place.
+
+    Yields:
+        Nothing.
+    """
+    token = _SHARED.set({})
+    try:
+        yield
+    finally:
+        _SHARED.reset(token)
+
+
 def aggregation_matrix(
     edge_index: Tensor,
     edge_weight: Tensor | None,
@@ -282,7 +304,7 @@ def aggregation_matrix(
     """Return the matrix whose row v combines the sources of the edges into v.
 
     A node without neighbours, or whose weights are all zero, gets zeros; repeated edges count
-    repeatedly.
+    repeatedly. See also :func:`shared_matrices`.
 
     Args:
         edge_index: (2, edges), sources and targets.
@@ -292,6 +314,25 @@ def aggregation_matrix(
         dtype: of the values.
         kind: ``mean``, ``sum`` or ``max``.
     """
+    shared = _SHARED.get()
+    if shared is None or order is not None:
+        return _new_matrix(edge_index, edge_weight, nodes, order, dtype, kind)
+    key = (id(edge_index), id(edge_weight), nodes, dtype, kind)
+    if key not in shared:  # the tensors are kept, too: an id is that of a living object only
+        matrix = _new_matrix(edge_index, edge_weight, nodes, order, dtype, kind)
+        shared[key] = ((edge_index, edge_weight), matrix)
+    return shared[key][1]
+
+
+def _new_matrix(
+    edge_index: Tensor,
+    edge_weight: Tensor | None,
+    nodes: int,
+    order: Tensor | None,
+    dtype: torch.dtype,
+    kind: str,
+) -> SparseMatrix:
+    """Build the matrix that :func:`aggregation_matrix` returns."""
     weight, shape = None if kind == "max" else edge_weight, (nodes, nodes)
     starts, columns, values, totals = _csr_edges(edge_index, weight, nodes, order, dtype)
     if kind == "max":

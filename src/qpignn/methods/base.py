@@ -24,6 +24,7 @@ from torch import Tensor
 from qpignn.data.encoding import FeatureEncoder
 from qpignn.data.scaling import TargetScaler, fit_target_scaler
 from qpignn.diagnostics.diagnosis import Diagnosis, diagnose
+from qpignn.encoders.inputs import shared_matrices
 from qpignn.errors import ModelFileError, QpignnError, QpignnWarning, check_choice, check_integer
 from qpignn.intervals import Intervals, check_levels
 from qpignn.io.files import check_path
@@ -225,8 +226,9 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             fitted.check(data)
             level = choose_level(self.levels_, confidence_level, any_level=self._predicts_any_level)
             levels = dict.fromkeys([level, *(self.curve_levels_ if curve else ())])  # each once
-            cut = None if self.novelty_ is None else self.novelty_.of(data)
-            return [self._intervals_at(data, one, cut) for one in levels]
+            with shared_matrices():
+                cut = None if self.novelty_ is None else self.novelty_.of(data)
+                return [self._intervals_at(data, one, cut) for one in levels]
 
     def _intervals_at(
         self, data: Data, level: float, cut: tuple[Data, UnitNovelty] | None = None
@@ -254,7 +256,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
     def _fit_novelty(self, inputs: FitInputs) -> Novelty:
         """Learn how far units are from the given ones, and how intervals grow with it."""
         levels = check_levels(self.confidence_level)
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), shared_matrices():
             warnings.simplefilter("ignore", QpignnWarning)  # predictions for the own graph
             targets, scaler = inputs.task.targets(inputs.data), self._target_scaler(inputs)
             targets = targets.where(inputs.given, torch.nan)

@@ -39,7 +39,7 @@ from qpignn.calibration.width_scaling import (
     nested_bounds,
 )
 from qpignn.data.adjacency import symmetric_adjacency
-from qpignn.data.matrix import is_sparse
+from qpignn.data.matrix import is_sparse, to_csr
 from qpignn.data.scaling import Scaler
 from qpignn.encoders.inputs import GraphInputs
 from qpignn.intervals import check_levels
@@ -238,7 +238,8 @@ class KnownNeighbours:
         )
         scalings = {level: WidthScaling(*rest) for level, *rest in state["scalings"].tolist()}
         narrowest, errors = float(state["narrowest"]), state["errors"]
-        if [*scalings] != levels or not (narrowest > 0 and bool(errors.isfinite().all())):
+        right = [*scalings] == levels and not bool(state["scalings"].isnan().any())
+        if not (right and 0 < narrowest < np.inf and bool(errors.isfinite().all())):
             raise ValueError("second stage: expected the numbers of a fit, got others")
         net = restored_net(lambda: stage._new_net(count), part_of(state, "net"))
         scaler = Scaler.from_state(
@@ -291,8 +292,10 @@ class _Neighbours:
         """
         nodes, features = data.x.shape
         adjacency = symmetric_adjacency(data.edge_index, data.get("edge_weight"), nodes)
-        narrow = not is_sparse(data.x) and features <= WIDE
-        x = scaler.transform(data.x).numpy() if narrow else None
+        x = None
+        if features <= WIDE:  # whether stored dense or as CSR
+            dense = to_csr(data.x).to_dense() if is_sparse(data.x) else data.x
+            x = scaler.transform(dense).numpy()
         return cls(adjacency, neighbour_sums(adjacency, errors.spread(nodes, places)), x)
 
     def columns(self, rows: npt.NDArray[np.int64], value: Floats, half_width: Floats) -> Floats:

@@ -489,7 +489,7 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         net = restored_net(lambda: self._new_net(fitted.columns, fitted.edge_columns), weights)
         keep(self, net, Scalers(x_scaler, y_scaler, limits), scalings)
         second = part_of(state, "second")
-        if second:
+        if second and self.neighbours == "auto":
             levels = check_levels(self.confidence_level)
             self.known_neighbours_ = KnownNeighbours.from_state(self, second, levels)
         if self.novelty == "widen":
@@ -528,14 +528,17 @@ def keep_fit(method: NetMethod, fitted: FittedNets, inputs: FitInputs) -> int | 
     """
     keep(method, fitted.net, fitted.scalers, fitted.scalings)
     method.history_, method.known_neighbours_ = fitted.history, None
-    if method.neighbours == "auto" and fitted.outputs is not None:
+    wanted = method.neighbours == "auto" and fitted.outputs is not None
+    if wanted and not fitted.history.interrupted:
+        trained, interrupted = len(fitted.history), False
         try:
             method.known_neighbours_, history = KnownNeighbours.fit(method, inputs, fitted)
-            interrupted = history is not None and history.interrupted
+            if history is not None:
+                trained, interrupted = trained + len(history), history.interrupted
         except KeyboardInterrupt:  # before an epoch was done: the nets are kept
             if not keeps_interrupted():
                 raise
             interrupted = True
         if interrupted:
-            method.history_.interrupt(len(fitted.history), method.epochs)
+            method.history_.interrupt(trained, 2 * method.epochs)
     return fitted.calibrated_on

@@ -282,10 +282,12 @@ def _combinations(x: Tensor, scaler: Scaler) -> Tensor:
     weights = numpy_rng(0, "novelty combinations").normal(size=(x.shape[1], COMBINED))
     if is_sparse(x):
         scaled, offset = scaler.transform_sparse(x, torch.float64)
-        shift = 0 if offset is None else offset.numpy() @ weights
-        return torch.from_numpy(to_scipy(scaled) @ weights + shift).float()
-    mixed = torch.from_numpy(weights).float()
-    parts = [scaler.transform(x[chunk]) @ mixed for chunk in row_chunks(len(x))]
+        moved = 0 if offset is None else offset.numpy() @ weights
+        return torch.from_numpy(to_scipy(scaled) @ weights + moved).float()
+    # scaled by the weights, in float64: x may be far from zero
+    mixed = torch.from_numpy(weights) / scaler.scale.unsqueeze(1)
+    shift = scaler.shift @ mixed
+    parts = [(x[chunk].double() @ mixed - shift).float() for chunk in row_chunks(len(x))]
     return torch.cat(parts)
 
 

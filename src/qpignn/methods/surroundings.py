@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from qpignn.calibration.widening import UNREACHABLE, Distances
-from qpignn.calibration.width_scaling import Floats
+from qpignn.calibration.width_scaling import Floats, Masks
 from qpignn.encoders.inputs import aggregation_matrix
 from qpignn.runtime.memory import row_chunks
 
@@ -76,14 +76,25 @@ class Surroundings:
             unusual: (wanted,), as :meth:`unusual` returns them.
             rows: positions of the wanted nodes; default all.
         """
-        around, hops = own, self.hops_to(start)
-        if own.nnz:
-            columns = np.unique(own.indices)  # few: those with values beyond the range
-            beyond = torch.from_numpy(own[:, columns].toarray()).float()
-            mean = sp.coo_matrix(self.average(beyond).double().numpy())
-            around = sp.csr_matrix((mean.data, (mean.row, columns[mean.col])), own.shape)
+        around, hops = self._sparse_average(own), self.hops_to(start)
         chosen = slice(None) if rows is None else rows.numpy()
         return Distances(own[chosen], around[chosen], hops[chosen], unusual)
+
+    def _sparse_average(self, own: Any) -> Any:
+        """Return the mean over each node's neighbours where few nodes have numbers, as SciPy CSR.
+
+        Args:
+            own: (nodes, columns), SciPy CSR.
+        """
+        if not own.nnz:
+            return own
+        starts, columns = self.mean.starts.numpy(), self.mean.columns.numpy()
+        entries = np.flatnonzero((np.diff(own.indptr) > 0)[columns])
+        targets = np.searchsorted(starts, entries, side="right") - 1
+        shares = 1 / (starts[targets + 1] - starts[targets])
+        nodes = len(starts) - 1
+        links = sp.csr_matrix((shares, (targets, columns[entries])), shape=(nodes, nodes))
+        return links @ own
 
     def average(self, numbers: Tensor) -> Tensor:
         """Return the mean over each node's neighbours, (nodes, columns).
@@ -99,13 +110,25 @@ class Surroundings:
         Args:
             start: boolean, (nodes,).
         """
-        hops = torch.full((len(start),), UNREACHABLE, dtype=torch.float64)
-        front, steps = start, 0
-        while steps <= LONGEST and bool(front.any()):
-            hops[front] = steps
-            reached = self.average(front.float().unsqueeze(1)).squeeze(1) > 0
-            front, steps = reached & (hops == UNREACHABLE), steps + 1
-        return hops.numpy()
+        hops = np.full(len(start), UNREACHABLE)
+        hops[start.numpy()] = 0
+        left = np.flatnonzero((hops > 0) & (np.diff(self.mean.starts.numpy()) > 0))
+        for steps in range(1, LONGEST + 1):
+            reached = hops < steps
+            touched = [self._any_neighbour(reached, left[part]) for part in row_chunks(len(left))]
+            new = np.concatenate(touched) if touched else np.zeros(0, dtype=np.bool_)
+            if not new.any():
+                break
+            hops[left[new]], left = steps, left[~new]
+        return hops
+
+    def _any_neighbour(self, reached: Masks, rows: npt.NDArray[np.int64]) -> Masks:
+        """Return whether a neighbour of each row, which has some, is reached, (rows,)."""
+        starts, columns = self.mean.starts.numpy(), self.mean.columns.numpy()
+        sizes = starts[rows + 1] - starts[rows]
+        first = np.cumsum(sizes) - sizes
+        entries = np.arange(sizes.sum()) + np.repeat(starts[rows] - first, sizes)
+        return np.logical_or.reduceat(reached[columns[entries]], first)
 
     def regions(self, start: Tensor) -> npt.NDArray[np.int64]:
         """Return the number of the nearest of a few distant nodes, (nodes,); −1 without a path.
@@ -160,6 +183,7 @@ class Metric:
         Args:
             positions: (units, terms).
         """
-        mean, root = self.mean.astype(np.float32), self.root.astype(np.float32)
-        moved = (positions - mean) @ root
-        return np.asarray(np.sqrt(np.square(moved).mean(axis=1, dtype=np.float64)))
+        root = self.root.astype(np.float32)
+        moved = (positions - self.mean.astype(np.float32)) @ root
+        squares = np.einsum("ij,ij->i", moved, moved) / len(root)
+        return np.asarray(np.sqrt(squares, dtype=np.float64))

@@ -8,8 +8,7 @@ from qpignn.data.graph import labelled
 from qpignn.diagnostics.coverage import Coverage
 from qpignn.diagnostics.diagnosis import Diagnosis
 from qpignn.diagnostics.findings import VAGUE
-from qpignn.diagnostics.wording import WORDINGS, percent
-from qpignn.reports.markup import format_number
+from qpignn.diagnostics.wording import WORDINGS, format_number, percent
 from qpignn.reports.results import Results
 
 

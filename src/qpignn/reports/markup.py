@@ -9,6 +9,8 @@ from importlib.resources import files
 from string import Template
 from typing import Any, NamedTuple
 
+from qpignn.diagnostics.wording import format_number
+
 ICONS = {
     "good": '<circle cx="10" cy="10" r="9"/><path d="M5.8 10.4l2.8 2.8 5.6-6"/>',
     "note": '<circle cx="10" cy="10" r="9"/><path d="M10 9.2v5M10 5.6v.8"/>',
@@ -62,24 +64,6 @@ def sentence(value: Any) -> str:
     prose = unbroken(str(value).strip()).replace("± ", "±\u00a0")
     stop = "" if prose.endswith((".", "!", "?", "…", ":")) or not prose else "."
     return escaped(prose[:1].upper() + prose[1:] + stop)
-
-
-def format_number(value: float | None) -> str:
-    """Return a number with about four significant digits and thousands separators.
-
-    Args:
-        value: the number; None and NaN become a dash.
-    """
-    if value is None or not math.isfinite(value):
-        return "–" if value is None or math.isnan(value) else ("∞" if value > 0 else "−∞")
-    size = abs(value)
-    if size and not 1e-4 <= size < 1e9:
-        digits = f"{value:.3e}"
-    elif size >= 1000:
-        digits = f"{value:,.0f}"
-    else:
-        digits = f"{float(f'{value:.4g}'):.10f}".rstrip("0").rstrip(".")
-    return digits.replace("-", "−")
 
 
 def aligned(values: Sequence[float | None]) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from qpignn.diagnostics.wording import WORDINGS, percent
+from qpignn.diagnostics.wording import WORDINGS, format_number, percent
 from qpignn.errors import plural
 from qpignn.reports import markup
 from qpignn.reports.explorer import explorer
@@ -87,7 +87,7 @@ def _misses(content: dict[str, Any]) -> str:
     if not misses:
         return ""
     expected = (1 - content["level"]) / 2 * misses["nodes"]
-    shown = markup.format_number(round(expected, 1) if expected < 10 else round(expected))
+    shown = format_number(round(expected, 1) if expected < 10 else round(expected))
     lead = (
         f"Of {plural(misses['nodes'], 'node')} held out, {misses['below']:,} had a true value "
         f"below the interval and {misses['above']:,} above it. If misses were balanced, about "
@@ -128,7 +128,7 @@ def _errors(content: dict[str, Any]) -> markup.Section | None:
         "indicate predictions with larger errors."
     )
     ends = ", ".join(
-        f"{markup.format_number(one['error'])} at width {markup.format_number(one['width'])}"
+        f"{format_number(one['error'])} at width {format_number(one['width'])}"
         for one in (bins[0], bins[-1])
     )
     label = f"Mean error of the prediction against width: {ends}."
@@ -233,7 +233,7 @@ def _background(content: dict[str, Any]) -> markup.Section | None:
         if value is not None:
             about = markup.escaped(ABOUT_FIGURES.get(name, "").replace("{covered}", covered))
             code = f"<code>{markup.escaped(name)}</code>"
-            metrics.append((code, markup.format_number(value), about))
+            metrics.append((code, format_number(value), about))
     parts = {"All metrics": metrics}
     for title, name in (("Settings", "settings"), ("Versions", "versions"), ("Input data", "read")):
         parts[title] = [tuple(map(markup.escaped, row)) for row in content[name]]
