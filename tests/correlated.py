@@ -6,6 +6,7 @@ targets of nodes nearby tell about it.
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import numpy as np
@@ -69,8 +70,15 @@ def make(name: str = "qpignn", **settings: Any) -> NetMethod:
 
 def with_and_without(model: NetMethod, data: Data, **options: Any) -> tuple[Intervals, Intervals]:
     """Return the intervals of all nodes, and those of the same fit without known neighbours."""
-    plain = model._without_neighbours()
+    plain = without_neighbours(model)
     return model.predict_interval(data, **options), plain.predict_interval(data, **options)
+
+
+def without_neighbours(model: NetMethod) -> NetMethod:
+    """Return the same fit without its second stage."""
+    plain = copy.copy(model)
+    plain.known_neighbours_ = None
+    return plain
 
 
 def score_on_test(intervals: Intervals, data: Data) -> float:

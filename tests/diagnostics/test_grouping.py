@@ -107,8 +107,8 @@ def test_by_known_neighbours_counts_form_five_groups() -> None:
 
 
 def test_by_known_neighbours_weights_give_fractions() -> None:
-    known = np.array([0.0, 0.4, 1 + 1e-15, 1.1, 7.5])  # rounding of a sum of weights
-    grouping = by_known_neighbours(known, np.ones(5, dtype=bool))
+    counts = np.array([0.0, 0.4, 1 + 1e-15, 1.1, 7.5])  # rounding of a sum of weights
+    grouping = by_known_neighbours(counts, np.ones(5, dtype=bool))
     assert labels_of(grouping) == ["0.00", "0.40 to 1.00", "0.40 to 1.00", "1.10", "7.50"]
 
 

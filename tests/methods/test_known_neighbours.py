@@ -26,6 +26,7 @@ from correlated import (
     same,
     score_on_test,
     with_and_without,
+    without_neighbours,
 )
 from qpignn.calibration.neighbours import KnownErrors
 from qpignn.methods.net import NetMethod
@@ -167,10 +168,10 @@ def with_other_target(model: NetMethod, data: Data, node: int) -> NetMethod:
     second = model.known_neighbours_
     assert second is not None
     place = second.nodes.places_in(data)[node]
-    known, error, target, size = (part.copy() for part in vars(second.errors).values())
+    is_given, error, target, size = (part.copy() for part in vars(second.errors).values())
     error[place], target[place], size[place] = error[place] + 4, target[place] + 4, size[place] + 4
     other = copy.copy(model)
-    other.known_neighbours_ = replace(second, errors=KnownErrors(known, error, target, size))
+    other.known_neighbours_ = replace(second, errors=KnownErrors(is_given, error, target, size))
     return other
 
 
@@ -232,7 +233,7 @@ def test_known_neighbours_counts_each_given_neighbour_once(data: Data, model: Ne
     intervals = model.predict_interval(small)
     assert intervals.known_neighbours.tolist() == [1, 1, 0, 2, 0]
     # 2 reaches 1 by way of 3; nothing leads to 4
-    differs = intervals.upper != model._without_neighbours().predict_interval(small).upper
+    differs = intervals.upper != without_neighbours(model).predict_interval(small).upper
     assert differs.tolist() == [True, True, True, True, False]
 
 
@@ -248,8 +249,8 @@ def test_known_neighbours_of_weighted_edges_adds_weights_over_their_mean(data: D
         edge_weight=torch.tensor([1.0, 2, 1, 1, 5, 100]),
         node_id=[f"n{first}", f"n{second}", "new"],
     )
-    known = model.predict_interval(small).known_neighbours
-    assert known == pytest.approx([3 / 4, 3 / 4, 5 / 4])
+    counts = model.predict_interval(small).known_neighbours
+    assert counts == pytest.approx([3 / 4, 3 / 4, 5 / 4])
 
 
 def test_width_without_is_the_width_of_the_same_fit_without_neighbours(data: Data) -> None:

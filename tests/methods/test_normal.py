@@ -9,6 +9,7 @@ from scipy.stats import norm
 from torch_geometric.data import Data
 
 from qpignn import make_method, split_nodes
+from qpignn.methods.net_training import encoder_inputs
 
 NORMAL = ("mc_dropout", "bayesian", "deep_ensemble")
 SIGMA = 0.5
@@ -64,7 +65,7 @@ def test_mc_dropout_as_in_the_paper_is_the_spread_of_passes_only(noisy: Data) ->
 def test_bayesian_variance_is_that_over_drawn_weights(noisy: Data) -> None:
     fitted = make_method("bayesian", epochs=20).fit(noisy)
     head = fitted.net_.head
-    graph = fitted._operands(noisy)
+    graph = encoder_inputs(fitted, noisy)
     with torch.no_grad():
         units = fitted.net_.encoder(graph)[0, :10]
         _, doubt, log_noise = (part[0, :10] for part in fitted.net_(graph))
@@ -80,7 +81,7 @@ def test_bayesian_variance_is_that_over_drawn_weights(noisy: Data) -> None:
 def test_deep_ensemble_variance_is_that_of_the_mixture(noisy: Data) -> None:
     fitted = make_method("deep_ensemble", epochs=20).fit(noisy)
     with torch.no_grad():
-        mean, log_variance = fitted.net_(fitted._operands(noisy)).double().numpy()
+        mean, log_variance = fitted.net_(encoder_inputs(fitted, noisy)).double().numpy()
     assert mean.shape == (5, 1500)
     # a mixture's variance: second moment of all members, less the square of the mean
     second = (np.exp(log_variance) + mean**2).mean(axis=0)

@@ -9,6 +9,7 @@ from scipy.stats import t as student
 from torch_geometric.data import Data
 
 from qpignn import load_dataset, make_method, split_nodes
+from qpignn.methods.net_training import encoder_inputs
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +27,7 @@ def test_sqr_answers_any_level_as_if_fitted_for_it(data: Data) -> None:
 
 def test_sqr_reports_crossings_and_sorts_bounds(data: Data) -> None:
     fitted = make_method("sqr", epochs=1, lr=1.0, confidence_level=0.01).fit(data)
-    low, high, _ = fitted.net_(fitted._operands(data))[:, 0]
+    low, high, _ = fitted.net_(encoder_inputs(fitted, data))[:, 0]
     crossed = (low > high)[data.train_mask].double().mean().item()
     assert crossed > 0  # otherwise this shows nothing
     assert fitted.crossing_rate_ == pytest.approx(crossed)
@@ -44,7 +45,7 @@ def test_training_nodes_are_covered_as_wanted(name: str, data: Data) -> None:
 def test_evidential_bounds_are_those_of_the_student_law(data: Data) -> None:
     fitted = make_method("evidential", epochs=20).fit(data)
     with torch.no_grad():
-        outputs = fitted.net_(fitted._operands(data))
+        outputs = fitted.net_(encoder_inputs(fitted, data))
         gamma, nu, a, b = (part[0].double().numpy() for part in fitted._law(outputs))
     law = student(df=2 * a, loc=gamma, scale=np.sqrt(b * (1 + nu) / (nu * a)))
     scale, shift = fitted.y_scaler_.scaler.scale.item(), fitted.y_scaler_.scaler.shift.item()

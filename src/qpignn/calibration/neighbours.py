@@ -30,13 +30,13 @@ class KnownErrors:
     """What is known of units with given targets, (units,) each; 0 for all other units.
 
     Attributes:
-        known: 1 for units with a given target.
+        given: 1 for units with a given target.
         error: target minus prediction, r.
         target: z.
         size: |r| / w divided by its mean, a.
     """
 
-    known: Floats
+    given: Floats
     error: Floats
     target: Floats
     size: Floats
@@ -71,7 +71,7 @@ class KnownErrors:
             places: (given,), positions of the given units.
         """
         columns = np.zeros((units, 4))
-        columns[places] = np.stack([self.known, self.error, self.target, self.size], axis=1)
+        columns[places] = np.stack([self.given, self.error, self.target, self.size], axis=1)
         return columns
 
 
@@ -148,6 +148,9 @@ def is_better(scores: Floats, plain: Floats, *, heavy_tailed: bool = False) -> b
         scores: (units,), of the intervals with neighbours.
         plain: (units,), of those without.
         heavy_tailed: whether these are logarithms.
+
+    Returns:
+        Whether they are.
     """
     gain = plain - scores
     least = -math.log(WORTH) if heavy_tailed else (1 - WORTH) * float(plain.mean())
@@ -160,6 +163,9 @@ def with_known_neighbours(sums: Floats) -> Masks:
 
     Args:
         sums: (units, 7), as :func:`neighbour_sums` returns them.
+
+    Returns:
+        A mask.
     """
     reached: Masks = (sums[:, 0] > 0) | (sums[:, 4] > 0)
     return reached

@@ -37,11 +37,11 @@ class MemberOutputs:
         parts = (self.value, self.below, self.above)
         return MemberOutputs(*(np.average(part, axis=0, weights=chosen) for part in parts))
 
-    def select(self, units: Masks) -> MemberOutputs:
+    def select(self, units: Masks | npt.NDArray[np.int64]) -> MemberOutputs:
         """Return the outputs for some units.
 
         Args:
-            units: (units,), boolean.
+            units: a mask or positions.
         """
         return MemberOutputs(self.value[:, units], self.below[:, units], self.above[:, units])
 

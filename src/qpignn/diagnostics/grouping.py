@@ -214,21 +214,21 @@ def by_distance(data: Data, given: Mask, held_out: Mask) -> Grouping:
     return _nonempty(Grouping("distance", labels, descriptions, member), held_out)
 
 
-def by_known_neighbours(known: Floats, held_out: Mask) -> Grouping:
+def by_known_neighbours(count: Floats, held_out: Mask) -> Grouping:
     """Group by the number of neighbours whose targets an interval uses: 0, 1, 2, 3 to 4, or more.
 
     Args:
-        known: (nodes,), ``known_neighbours`` of the intervals; fractions if edges have weights.
+        count: (nodes,), ``known_neighbours`` of the intervals; fractions if edges have weights.
         held_out: (nodes,), mask of the held-out nodes.
 
     Returns:
         The grouping. Groups without held-out nodes are left out.
     """
-    numbers = np.round(known, 9)  # sums of weights over their mean
+    numbers = np.round(count, 9)  # sums of weights over their mean
     grouping = by_number("known neighbours", numbers, held_out, "{}", cuts=KNOWN_CUTS)
     few = {"0": "no neighbour", "1": "1 neighbour"}
-    counts = [few.get(label, f"{label} neighbours") for label in grouping.labels]
-    described = [f"nodes with {count} whose target is known" for count in counts]
+    texts = [few.get(label, f"{label} neighbours") for label in grouping.labels]
+    described = [f"nodes with {text} whose target is known" for text in texts]
     return replace(grouping, descriptions=described)
 
 

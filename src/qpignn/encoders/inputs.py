@@ -316,10 +316,10 @@ def aggregation_matrix(
     """
     shared = _SHARED.get()
     if shared is None or order is not None:
-        return _new_matrix(edge_index, edge_weight, nodes, order, dtype, kind)
+        return _new_matrix(edge_index, edge_weight, nodes, order=order, dtype=dtype, kind=kind)
     key = (id(edge_index), id(edge_weight), nodes, dtype, kind)
     if key not in shared:  # the tensors are kept, too: an id is that of a living object only
-        matrix = _new_matrix(edge_index, edge_weight, nodes, order, dtype, kind)
+        matrix = _new_matrix(edge_index, edge_weight, nodes, order=order, dtype=dtype, kind=kind)
         shared[key] = ((edge_index, edge_weight), matrix)
     return shared[key][1]
 
@@ -328,6 +328,7 @@ def _new_matrix(
     edge_index: Tensor,
     edge_weight: Tensor | None,
     nodes: int,
+    *,
     order: Tensor | None,
     dtype: torch.dtype,
     kind: str,

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.base import BaseEstimator
 from torch import Tensor
 
 from qpignn.data.encoding import FeatureEncoder
-from qpignn.data.scaling import TargetScaler, fit_target_scaler
+from qpignn.data.scaling import TargetScaler
 from qpignn.diagnostics.diagnosis import Diagnosis, diagnose
 from qpignn.encoders.inputs import shared_matrices
 from qpignn.errors import ModelFileError, QpignnError, QpignnWarning, check_choice, check_integer
@@ -40,7 +39,7 @@ from qpignn.methods.fitted import (
     with_encoder,
 )
 from qpignn.methods.limits import Limits
-from qpignn.methods.novelty import Novelty, UnitNovelty
+from qpignn.methods.novelty import Novelty, UnitNovelty, fit_novelty
 from qpignn.methods.serialization import read_folder, write_folder
 from qpignn.runtime import distributed
 from qpignn.runtime.randomness import SEED_BITS
@@ -53,6 +52,8 @@ from qpignn.training.loop import interrupts
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
+
+    from qpignn.methods.known_neighbours import KnownNeighbours
 
 NoveltySetting = Literal["widen", "off"]
 NOVELTY_SETTINGS: tuple[str, ...] = get_args(NoveltySetting)
@@ -103,6 +104,8 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         settings_before: values of settings that folders saved by earlier versions lack.
         novelty: ``widen`` or ``off``; see :mod:`qpignn.methods.novelty`.
         novelty_: what is known of the given units; None if off.
+        known_neighbours_: what the given units tell about their neighbours; None if unused.
+        y_scaler_: transform and scale of the target that the method computes with, if any.
         limits_: interval that all targets lie in; ``Conformal`` cuts its bounds there, too.
         parameters_: number of trained weights.
     """
@@ -118,6 +121,8 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
     history_: History
     novelty: NoveltySetting = "off"
     novelty_: Novelty | None = None
+    known_neighbours_: KnownNeighbours | None = None
+    y_scaler_: TargetScaler | None = None
     limits_: Limits = Limits()
     parameters_: int
 
@@ -173,7 +178,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
         inputs = inputs.without_hidden_targets()
         with distributed.process_group():
             calibrated_on = self._fit(inputs)
-            self.novelty_ = self._fit_novelty(inputs) if self.novelty == "widen" else None
+            self.novelty_ = fit_novelty(self, inputs) if self.novelty == "widen" else None
         self.fitted_ = Fitted.of(self, inputs.data, calibrated_on)
         return self
 
@@ -252,24 +257,6 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             bounds = replace(bounds, lower=lower, upper=upper)
         named = {"node_id": task.ids(data), "id_name": data.get("id_name", "id")}
         return Intervals(**vars(bounds), confidence_level=level, **named)
-
-    def _fit_novelty(self, inputs: FitInputs) -> Novelty:
-        """Learn how far units are from the given ones, and how intervals grow with it."""
-        levels = check_levels(self.confidence_level)
-        with warnings.catch_warnings(), shared_matrices():
-            warnings.simplefilter("ignore", QpignnWarning)  # predictions for the own graph
-            targets, scaler = inputs.task.targets(inputs.data), self._target_scaler(inputs)
-            targets = targets.where(inputs.given, torch.nan)
-            predict = self._without_neighbours()._predict
-            return Novelty.fit(inputs.data, targets, scaler, predict, levels)
-
-    def _without_neighbours(self) -> Self:
-        """Return the method without what it has learnt about neighbours' known targets."""
-        return self
-
-    def _target_scaler(self, inputs: FitInputs) -> TargetScaler:
-        """Return the transform and scale in which intervals are widened."""
-        return fit_target_scaler(inputs.task.targets(inputs.data), inputs.given)
 
     def diagnose(
         self,

@@ -24,7 +24,12 @@ from qpignn.errors import (
 )
 from qpignn.methods.base import Bounds
 from qpignn.methods.fitted import Fitted
-from qpignn.methods.net_training import part_of, restored_net, threads_and_precision
+from qpignn.methods.net_training import (
+    encoder_inputs,
+    part_of,
+    restored_net,
+    threads_and_precision,
+)
 from qpignn.methods.quantile import QuantileGNN
 from qpignn.methods.scaled_data import DTYPES
 from qpignn.nn.heads import LinearHead
@@ -113,7 +118,7 @@ class CorrectedGNN(QuantileGNN):
         data = inputs.data
         y = self.y_scaler_.transform(inputs.task.targets(data)[units], DTYPES[self.dtype])
         with torch.no_grad():
-            outputs = self.net_(self._operands(data))
+            outputs = self.net_(encoder_inputs(self, data))
             bounds = torch.stack(self.compute_bounds(outputs)).mean(dim=2)[..., units]
         graph = self._second_graph(data, outputs, units)
         correction = _Correction(graph, bounds, y, self.trained_levels())
@@ -173,7 +178,7 @@ class CorrectedGNN(QuantileGNN):
 
     def _predict(self, data: "Data", level: float) -> Bounds:
         with torch.no_grad():
-            outputs = self._run(self.net_, self._operands(data))
+            outputs = self._run(self.net_, encoder_inputs(self, data))
             moves = self.second_(self._second_graph(data, outputs))[:, 0].chunk(2)
             inner = [wanted for wanted in self.trained_levels() if wanted <= level]
             low, high = (

@@ -65,10 +65,10 @@ class KnownNodes:
         places = np.full(data.x.shape[0], -1, dtype=np.int64)
         if self.have_ids != (data.get("node_id") is not None) or not len(self.hashes):
             return places
-        known = pd.Index(self.hashes)
-        unique = np.flatnonzero(~known.duplicated(keep=False))  # ids 1 and "1" have the same hash
-        found = known[unique].get_indexer(pd.Index(_hashes(data)))
-        return np.where(found >= 0, unique[found], places) if len(unique) else places
+        index = pd.Index(self.hashes)
+        unique = np.flatnonzero(~index.duplicated(keep=False))  # ids 1 and "1" have the same hash
+        positions = index[unique].get_indexer(pd.Index(_hashes(data)))
+        return np.where(positions >= 0, unique[positions], places) if len(unique) else places
 
     def state(self) -> Tensor:
         """Return the nodes as a tensor, to be saved beside a model."""

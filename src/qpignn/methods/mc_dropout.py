@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from qpignn.encoders.inputs import GraphInputs
 from qpignn.errors import SettingError, check_bool, check_integer
-from qpignn.methods.net import keep_fit
+from qpignn.methods.net_state import keep_fit
 from qpignn.methods.net_training import fit_nets, member_count, prepare_training
 from qpignn.methods.normal import NormalMethod
 from qpignn.methods.training_set import TrainingSet

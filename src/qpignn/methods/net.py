@@ -1,10 +1,9 @@
 """What methods built on nets have in common: settings, training, prediction, files."""
 
-import copy
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
 import numpy as np
@@ -13,16 +12,13 @@ from torch import Tensor, nn
 
 from qpignn.calibration.cross_fit import Calibrator, CrossFit
 from qpignn.calibration.width_scaling import MemberOutputs, WidthScaling, nested_bounds
-from qpignn.data.matrix import best_layout, is_sparse
 from qpignn.data.scaling import Scaler, TargetScaler
 from qpignn.encoders.activations import ACTIVATIONS, ActivationName
 from qpignn.encoders.base import Aggregation, Norm
 from qpignn.encoders.catalog import (
-    ENCODERS,
     EncoderSetting,
     build_encoder,
     check_encoder,
-    encoder_class,
 )
 from qpignn.encoders.inputs import GraphInputs
 from qpignn.errors import (
@@ -33,22 +29,19 @@ from qpignn.errors import (
     check_non_negative,
 )
 from qpignn.intervals import check_levels
-from qpignn.io.tensors import check_scalar
 from qpignn.methods.base import Bounds, IntervalMethod, NoveltySetting
 from qpignn.methods.fitted import Fitted
 from qpignn.methods.known_neighbours import KnownNeighbours
-from qpignn.methods.limits import AUTO, Limit, Limits, check_limits, settings_range
+from qpignn.methods.limits import AUTO, Limit, check_limits
+from qpignn.methods.net_state import keep_fit, restore_state, state_of
 from qpignn.methods.net_training import (
-    FittedNets,
+    encoder_inputs,
     fit_nets,
     member_count,
-    part_of,
     prepare_training,
-    restored_net,
     threads_and_precision,
     training_settings,
 )
-from qpignn.methods.novelty import Novelty
 from qpignn.methods.scaled_data import DTYPES, SCALINGS, Dtype, Scalers, Scaling
 from qpignn.methods.training_set import LEAST, TrainingSet
 from qpignn.nn.interval_net import IntervalNet, each, run_apart
@@ -58,7 +51,6 @@ from qpignn.runtime.randomness import torch_rng
 from qpignn.tasks.base import FitInputs
 from qpignn.tasks.catalog import TaskName
 from qpignn.training.fused_steps import FusedResult
-from qpignn.training.loop import keeps_interrupted
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -389,27 +381,19 @@ class NetMethod(DeprecatedStart, IntervalMethod):
 
     def _predict(self, data: "Data", level: float) -> Bounds:
         with torch.no_grad():
-            outputs = self._run(self.net_, self._operands(data))
+            outputs = self._run(self.net_, encoder_inputs(self, data))
             bounds = self.combine_members(outputs, level)
         if self.known_neighbours_ is None:
             return self.scalers_.to_user(bounds)
         better = self.known_neighbours_.apply(self, data, outputs, bounds, level)
         lower, upper = map(self.scalers_.in_target_unit, (bounds.lower, bounds.upper))
-        known = better.known_neighbours
+        counts = better.known_neighbours
         bounds = self.scalers_.to_user(better)
-        return replace(bounds, known_neighbours=known, width_without=(upper - lower).numpy())
+        return replace(bounds, known_neighbours=counts, width_without=(upper - lower).numpy())
 
     @property
     def _predicts_any_level(self) -> bool:
         return self.any_level and not self.scalings_
-
-    def _without_neighbours(self) -> Self:
-        plain = copy.copy(self)
-        plain.known_neighbours_ = None
-        return plain
-
-    def _target_scaler(self, inputs: FitInputs) -> TargetScaler:
-        return self.scalers_.y
 
     def _run(self, net: IntervalNet, graph: GraphInputs) -> Any:
         """Return the outputs that bounds are made of, on the CPU."""
@@ -437,108 +421,8 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         )
         return IntervalNet(encoder, self.make_head(generator, members)).to(DTYPES[self.dtype])
 
-    def _operands(
-        self, data: "Data", scaler: Scaler | None = None, first: Tensor | None = None
-    ) -> GraphInputs:
-        """Return the graph's constants for the encoder; the rows ``first`` come first."""
-        scaler = self.scalers_.x if scaler is None else scaler
-        x, dtype, offset = best_layout(data.x), DTYPES[self.dtype], None
-        if is_sparse(x):
-            x, offset = scaler.transform_sparse(x, dtype)
-        else:
-            x = scaler.transform(x, dtype)
-        return encoder_class(self.encoder).prepare(
-            x,
-            data.edge_index,
-            data.get("edge_weight"),
-            edge_attr=data.get("edge_attr"),
-            first=first,
-            offset=offset,
-            aggregation=self.aggregation,
-        )
-
     def _state(self) -> dict[str, Tensor]:
-        state = {f"net.{name}": tensor for name, tensor in self.net_.state_dict().items()}
-        state |= self.scalers_.state()
-        state |= {name: getattr(self, f"{name}_") for name in self.saved_numbers}
-        if self.known_neighbours_ is not None:
-            second = self.known_neighbours_.state()
-            state |= {f"second.{name}": part for name, part in second.items()}
-        if self.novelty_ is not None:
-            state |= {f"novelty.{name}": part for name, part in self.novelty_.state().items()}
-        if AUTO in (self.y_min, self.y_max):  # else the settings say it all
-            state["limits"] = self.limits_.state()
-        if self.scalings_:
-            rows = [[level, *astuple(scaling)] for level, scaling in self.scalings_.items()]
-            state["stretches"] = torch.tensor(rows, dtype=torch.float64)
-        return state
+        return state_of(self)
 
     def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
-        weights = part_of(state, "net")
-        if self.encoder in ENCODERS and self.layers > len(weights):
-            raise ValueError(f"expected {self.layers} layers, got {len(weights)} tensors")
-        x_scaler = Scaler.from_state(part_of(state, "x_scaler"), fitted.columns)
-        y_scaler = TargetScaler.from_state(part_of(state, "y_scaler"))
-        limits = Limits(*settings_range(self.y_min, self.y_max))
-        if AUTO in (self.y_min, self.y_max):
-            limits = Limits.from_state(state["limits"], self.y_min, self.y_max)
-        rows = state["stretches"].tolist() if "stretches" in state else []
-        scalings = {level: WidthScaling(*numbers) for level, *numbers in rows}
-        if scalings and [*scalings] != check_levels(self.confidence_level):
-            raise ValueError("stretches: expected one for every level of the fit, got others")
-        net = restored_net(lambda: self._new_net(fitted.columns, fitted.edge_columns), weights)
-        keep(self, net, Scalers(x_scaler, y_scaler, limits), scalings)
-        second = part_of(state, "second")
-        if second and self.neighbours == "auto":
-            levels = check_levels(self.confidence_level)
-            self.known_neighbours_ = KnownNeighbours.from_state(self, second, levels)
-        if self.novelty == "widen":
-            self.novelty_ = Novelty.from_state(part_of(state, "novelty"), fitted.columns)
-        for name in self.saved_numbers:
-            setattr(self, f"{name}_", check_scalar(state[name]))
-
-
-def keep(
-    method: NetMethod, net: IntervalNet, scalers: Scalers, scalings: dict[float, WidthScaling]
-) -> None:
-    """Store in a method what its nets have learnt.
-
-    Args:
-        method: the method that is being fitted or loaded.
-        net: the trained members.
-        scalers: of features and target.
-        scalings: of widths, by level.
-    """
-    method.net_, method.scalers_, method.scalings_ = net, scalers, scalings
-    method.parameters_ = sum(weight.numel() for weight in net.parameters())
-    method.x_scaler_, method.y_scaler_, method.limits_ = scalers.x, scalers.y, scalers.limits
-    method.y_min_, method.y_max_ = scalers.limits.as_settings()
-
-
-def keep_fit(method: NetMethod, fitted: FittedNets, inputs: FitInputs) -> int | None:
-    """Store in a method what a fit has learnt, and fit its second stage.
-
-    Args:
-        method: the method that is being fitted.
-        fitted: what was learnt.
-        inputs: of the fit.
-
-    Returns:
-        The number of units that determined the widths.
-    """
-    keep(method, fitted.net, fitted.scalers, fitted.scalings)
-    method.history_, method.known_neighbours_ = fitted.history, None
-    wanted = method.neighbours == "auto" and fitted.outputs is not None
-    if wanted and not fitted.history.interrupted:
-        trained, interrupted = len(fitted.history), False
-        try:
-            method.known_neighbours_, history = KnownNeighbours.fit(method, inputs, fitted)
-            if history is not None:
-                trained, interrupted = trained + len(history), history.interrupted
-        except KeyboardInterrupt:  # before an epoch was done: the nets are kept
-            if not keeps_interrupted():
-                raise
-            interrupted = True
-        if interrupted:
-            method.history_.interrupt(trained, 2 * method.epochs)
-    return fitted.calibrated_on
+        restore_state(self, state, fitted)

@@ -15,8 +15,10 @@ from torch import Tensor
 
 from qpignn.calibration.conformal import enough_for
 from qpignn.calibration.width_scaling import UNBOUNDED, Floats, WidthScaling
-from qpignn.data.matrix import best_layout
+from qpignn.data.matrix import best_layout, is_sparse
+from qpignn.data.scaling import Scaler
 from qpignn.encoders.catalog import encoder_class
+from qpignn.encoders.inputs import GraphInputs
 from qpignn.errors import QpignnWarning, SettingError, plural
 from qpignn.intervals import check_levels
 from qpignn.io.tensors import check_tensors
@@ -42,6 +44,8 @@ from qpignn.training.loop import StepResult, Steps, once, train
 from qpignn.training.state import TrainingSettings
 
 if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
     from qpignn.methods.net import NetMethod
 
 MEMBERS = 10  # nets of a method that calibrates itself on held-out units
@@ -135,8 +139,36 @@ def prepare_training(
         size = None  # this encoder runs on whole graphs only
     size = recorded_choice("batch size", size)
     batch = None if size is None else Batch(size, units)
-    graph = method._operands(data, scalers.x, units if batch is None else None)
+    graph = encoder_inputs(method, data, scalers.x, units if batch is None else None)
     return scalers, TrainingSet(graph, y, counts, held_out, batch)
+
+
+def encoder_inputs(
+    method: NetMethod, data: Data, scaler: Scaler | None = None, first: Tensor | None = None
+) -> GraphInputs:
+    """Return the constants of a graph for a method's encoder.
+
+    Args:
+        method: whose encoder.
+        data: a checked graph.
+        scaler: of the features; default that of the fit.
+        first: positions of rows that come first.
+    """
+    scaler = method.scalers_.x if scaler is None else scaler
+    x, dtype, offset = best_layout(data.x), DTYPES[method.dtype], None
+    if is_sparse(x):
+        x, offset = scaler.transform_sparse(x, dtype)
+    else:
+        x = scaler.transform(x, dtype)
+    return encoder_class(method.encoder).prepare(
+        x,
+        data.edge_index,
+        data.get("edge_weight"),
+        edge_attr=data.get("edge_attr"),
+        first=first,
+        offset=offset,
+        aggregation=method.aggregation,
+    )
 
 
 def given_units(method: NetMethod, inputs: FitInputs) -> tuple[Tensor, Tensor]:

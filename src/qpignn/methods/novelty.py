@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
@@ -34,17 +35,21 @@ from qpignn.calibration.widening import (
 from qpignn.calibration.width_scaling import Floats, Masks
 from qpignn.data.feature_range import FeatureRange
 from qpignn.data.matrix import is_sparse, to_scipy
-from qpignn.data.scaling import Scaler, TargetScaler, fit_feature_scaler
+from qpignn.data.scaling import Scaler, TargetScaler, fit_feature_scaler, fit_target_scaler
+from qpignn.encoders.inputs import shared_matrices
+from qpignn.errors import QpignnWarning
+from qpignn.intervals import check_levels
 from qpignn.io.tensors import check_tensors
 from qpignn.methods.known_nodes import KnownNodes
 from qpignn.methods.surroundings import REGIONS, Metric, Surroundings
 from qpignn.runtime.memory import row_chunks
 from qpignn.runtime.randomness import numpy_rng
+from qpignn.tasks.base import FitInputs
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
-    from qpignn.methods.base import Bounds
+    from qpignn.methods.base import Bounds, IntervalMethod
 
 FOLDS = 5
 COMBINED = 16  # feature columns above which as many random combinations of them are compared
@@ -117,6 +122,9 @@ class Novelty:
             target: transform and scale of the target.
             predict: the fitted method, without novelty.
             levels: the fitted levels, rising.
+
+        Returns:
+            What was learnt.
         """
         x, given, levels = data.x, ~targets.isnan(), sorted(levels)
         scaler, rows = fit_feature_scaler(x, given), given.nonzero().flatten()
@@ -266,6 +274,29 @@ class Novelty:
         below, above = self.normal[fitted]
         factor = float(norm.ppf((1 + level) / 2) / norm.ppf((1 + fitted) / 2))
         return factor * below, factor * above
+
+
+def fit_novelty(method: IntervalMethod, inputs: FitInputs) -> Novelty:
+    """Learn how far units are from the given ones, and how intervals of a method grow with it.
+
+    Args:
+        method: as fitted, without novelty. Known targets of neighbours are not used: beyond what
+            was learnt there are none.
+        inputs: of its fit.
+
+    Returns:
+        What was learnt.
+    """
+    plain, levels = copy.copy(method), check_levels(method.confidence_level)
+    plain.known_neighbours_ = None
+    with warnings.catch_warnings(), shared_matrices():
+        warnings.simplefilter("ignore", QpignnWarning)  # predictions for the own graph
+        targets = inputs.task.targets(inputs.data)
+        scaler = method.y_scaler_
+        if scaler is None:
+            scaler = fit_target_scaler(targets, inputs.given)
+        targets = targets.where(inputs.given, torch.nan)
+        return Novelty.fit(inputs.data, targets, scaler, plain._predict, levels)
 
 
 def _with_features(data: Data, x: Tensor) -> Data:

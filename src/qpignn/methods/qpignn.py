@@ -18,7 +18,8 @@ from qpignn.errors import SettingError, SplitError, check_choice, check_integer,
 from qpignn.intervals import SIDES, Side, check_levels
 from qpignn.io.tensors import check_scalar
 from qpignn.methods.fitted import Fitted
-from qpignn.methods.net import SMALLEST, NeighboursSetting, NetMethod, keep_fit
+from qpignn.methods.net import SMALLEST, NeighboursSetting, NetMethod
+from qpignn.methods.net_state import keep_fit
 from qpignn.methods.net_training import (
     FittedNets,
     fit_nets,
@@ -189,6 +190,8 @@ class QpiGNN(JointLossMethod):
         violation: averaged over ``all`` units (as printed), over the ``violated`` ones, or the
             footnote's ``product`` form; ``auto`` needs ``all``.
         width: ``l1`` or ``l2`` penalty; ``auto`` needs ``l1``.
+        neighbours: ``auto`` (default here) uses the known targets of neighbours where held-out
+            intervals get clearly better by it; ``off`` does not.
 
     Attributes:
         lambda_width_: the λ of the fit; of the highest level where it differs between levels.

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from qpignn.encoders.inputs import GraphInputs
 from qpignn.methods.net import NetMethod
+from qpignn.methods.net_training import encoder_inputs
 from qpignn.nn.heads import QuantileHead
 from qpignn.nn.interval_net import IntervalNet
 from qpignn.objectives.joint import mean_over_all
@@ -63,7 +64,7 @@ class SQR(NetMethod):
     def _fit(self, inputs: FitInputs) -> int | None:
         calibrated_on = super()._fit(inputs)
         with torch.no_grad():
-            low, high = self.net_(self._operands(inputs.data))[:-1].chunk(2)
+            low, high = self.net_(encoder_inputs(self, inputs.data))[:-1].chunk(2)
         self.crossing_rate_ = float((low > high)[..., inputs.given].double().mean())
         return calibrated_on
 

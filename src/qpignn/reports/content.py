@@ -35,8 +35,8 @@ ABOUT = {
     "community": "Densely connected parts of the graph (Louvain), each named after its node of "
     "highest degree.",
     "distance": "Number of edges to the nearest node whose target was given to the fit.",
-    "known neighbours": "Number of neighbours whose targets are known and used; with weighted edges "
-    "the sum of their weights, where the mean weight counts as 1.",
+    "known neighbours": "Number of neighbours whose targets are known and used; with weighted "
+    "edges the sum of their weights, where the mean weight counts as 1.",
     "homophily": "Mean difference between the prediction and the given targets of neighbours.",
     "prediction": "The predicted value.",
     "width": "Interval width: narrow intervals should cover as often as wide ones.",
