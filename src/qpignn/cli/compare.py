@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 KNOWN = {"protocol": protocol_names(), "view": VIEWS, "split": SPLITS, "engine": ENGINES}
 """The words that options know."""
+EVERY = "all"
+"""The name that stands for several methods; others may stand beside it."""
 
 
 def compare(
@@ -72,7 +74,7 @@ def compare(
         nodes: Your own node table, as in 'fit'.
         edges: Edge table.
         roles: Roles of the columns and format of the files, one option each.
-        methods: Names, by commas, or all; mine.py:Class for a method of your own.
+        methods: Names, by commas, all among them; mine.py:Class for a method of your own.
         seeds: How many seeds.
         view: transductive (default), inductive, isolated.
         split: random (default), degree, community.
@@ -89,8 +91,9 @@ def compare(
 
     levels = [check_level(one, "--confidence") for one in options.numbers(confidence)]
     _check_input(datasets, nodes, edges, roles)
-    for name in [] if methods == "all" else options.names(methods):
-        options.check_method(name)
+    for name in options.names(methods):
+        if name != EVERY:
+            options.check_method(name)
     choices: dict[str, Any] = {"protocol": protocol, "view": view, "split": split}
     given = {name: word for name, word in {**choices, "engine": engine}.items() if word is not None}
     for option, word in given.items():
@@ -108,7 +111,7 @@ def compare(
     with _own_graph(nodes, edges, roles) as own:
         cells = grid(
             _datasets(datasets) if own is None else [own],
-            list(ALL) if methods == "all" else options.names(methods),
+            [one for name in options.names(methods) for one in (ALL if name == EVERY else [name])],
             seeds,
             **choices,
             confidence_levels=levels,

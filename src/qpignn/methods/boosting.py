@@ -1,0 +1,499 @@
+"""Gradient-boosted trees for quantiles, on columns of each node and of its neighbours."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from sklearn.decomposition import TruncatedSVD
+from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import threadpool_limits
+from torch import Tensor
+
+from qpignn.calibration.neighbours import KnownErrors, neighbour_sums
+from qpignn.data.adjacency import symmetric_adjacency
+from qpignn.data.matrix import best_layout, column_deviations, is_sparse, to_scipy
+from qpignn.errors import (
+    SettingError,
+    check_bool,
+    check_choice,
+    check_integer,
+    check_non_negative,
+)
+from qpignn.intervals import check_levels
+from qpignn.methods.base import Bounds, IntervalMethod
+from qpignn.methods.fitted import Fitted
+from qpignn.methods.known_nodes import KnownNodes
+from qpignn.methods.limits import AUTO, Limit, Limits, check_limits, settings_range
+from qpignn.methods.sqr import taus_of
+from qpignn.metrics import pinball_loss
+from qpignn.runtime.memory import row_chunks
+from qpignn.runtime.randomness import numpy_rng
+from qpignn.tasks.base import FitInputs
+from qpignn.tasks.catalog import TaskName
+from qpignn.training.history import History
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
+Floats = npt.NDArray[np.float64]
+Neighbours = Literal["auto", "off"]
+NEIGHBOURS: tuple[str, ...] = get_args(Neighbours)
+WIDE = 64
+"""Feature columns above which their first components are used in their place."""
+MOST_ROUNDS = 5_000
+"""Largest ``max_iter``: what a folder from elsewhere can make a computer do is limited."""
+ENOUGH = 50  # given nodes below which none are held out for early stopping
+TARGET_COLUMNS = 4
+SAME = 1e-6
+"""Difference of quantiles, over the range of the targets, up to which two fits are the same."""
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Boosting(IntervalMethod):
+    """Quantiles by gradient-boosted trees (scikit-learn's ``HistGradientBoostingRegressor``).
+
+    Each bound of each level, and the median as prediction, has trees of its own, which minimise the
+    pinball loss. The name ``boosting`` stands for this method with a conformal step
+    (``conformal:boosting_quantiles``): conformalised quantile regression. Alone, its coverage on
+    other nodes is not guaranteed.
+
+    The columns of a node are its features, the mean of its neighbours' features, and the sum of the
+    weights of its edges. With ``neighbours="auto"`` there are four more: the mean target of the
+    neighbours with known targets and the number of these, and the same over neighbours of
+    neighbours. A node's own target is in none of its columns: there are no self-loops, and ways of
+    two edges that lead back are left out. Edges count in both directions, by their weights.
+
+    Known are only the targets that the fit was given. ``Conformal`` hides those of the nodes that
+    it scores, so these nodes see exactly what new ones see, and the finite-sample guarantee holds.
+    Predictions for other graphs look the nodes of the fit up by ``node_id``, or without ids by row
+    and features (:class:`qpignn.methods.known_nodes.KnownNodes`); ``data.y`` is never read.
+
+    More than 64 feature columns are replaced by 64 components (a truncated singular value
+    decomposition of the features of the fit's graph, saved with the model).
+
+    A saved model holds the columns, targets and weights of the given nodes, because scikit-learn
+    has no format for trees but pickle, which can run code. Trees are trained again on loading,
+    which takes as long as the fit and gives the same bits with the same versions of the
+    libraries; if the quantiles differ from the saved ones by more than rounding, loading fails.
+    Training uses one thread, so that no bit depends on how many there are.
+
+    Args:
+        confidence_level: wanted coverage, strictly between 0 and 1, or a list of such; intervals
+            of several levels are nested.
+        neighbours: ``auto`` uses the known targets of neighbours, ``off`` features only.
+        max_iter: number of trees for each quantile, at most 5,000.
+        learning_rate: factor of each tree.
+        max_leaf_nodes: largest number of leaves of a tree.
+        min_samples_leaf: smallest number of given nodes in a leaf.
+        l2_regularization: penalty on the values of leaves in the choice of splits.
+        max_features: share of the columns that are drawn for each split.
+        early_stopping: hold a tenth of the given nodes out, and stop where their loss has not
+            fallen for ten trees.
+        y_min: lower limit of the target: a number, None, or ``auto`` (0 where no given target is
+            negative).
+        y_max: upper limit: the same, ``auto`` being 0 where no given target is positive.
+        seed: of the columns drawn, of the nodes held out and of the components.
+        task: what a unit is: ``node``.
+        verbose: show progress; trees are trained too quickly to show any.
+
+    Attributes:
+        trees_: fitted regressors: lower quantiles by rising level, upper ones, the median.
+        known_: the given nodes with their targets; None if not used.
+        components_: (features, components), what wide features are multiplied by; None for others.
+
+    Example:
+        >>> from qpignn import load_dataset, make_method
+        >>> data = load_dataset("basic", nodes=80)
+        >>> model = make_method("boosting", max_iter=20).fit(data)
+        >>> len(model.predict_interval(data))
+        80
+    """
+
+    confidence_level: float | list[float] = 0.9
+    neighbours: Neighbours = "auto"
+    max_iter: int = 200
+    learning_rate: float = 0.05
+    max_leaf_nodes: int = 16
+    min_samples_leaf: int = 20
+    l2_regularization: float = 0.0
+    max_features: float = 0.3
+    early_stopping: bool = False
+    y_min: Limit = AUTO
+    y_max: Limit = AUTO
+    seed: int = 0
+    task: TaskName = "node"
+    verbose: bool = False
+
+    trees_: list[HistGradientBoostingRegressor] = field(init=False)
+    known_: "KnownTargets | None" = field(init=False, default=None)
+    components_: Floats | None = field(init=False, default=None)
+    training_: "TrainingTable" = field(init=False)
+
+    @property
+    def parameters_(self) -> int:  # type: ignore[override]
+        """Number of trees; scikit-learn does not publish how many leaves they have."""
+        return sum(int(regressor.n_iter_) for regressor in self.trees_)
+
+    def check_settings(self) -> None:
+        """Raise SettingError if a setting has a value that is not allowed."""
+        super().check_settings()
+        check_choice("neighbours", self.neighbours, NEIGHBOURS)
+        if check_integer("max_iter", self.max_iter) > MOST_ROUNDS:
+            raise SettingError(
+                f"max_iter: expected at most {MOST_ROUNDS:,} trees, got {self.max_iter:,}"
+            )
+        check_share("learning_rate", self.learning_rate)
+        check_share("max_features", self.max_features)
+        check_integer("max_leaf_nodes", self.max_leaf_nodes, 2, 31)
+        check_integer("min_samples_leaf", self.min_samples_leaf, 1, 31)
+        check_non_negative("l2_regularization", self.l2_regularization)
+        check_bool("early_stopping", self.early_stopping)
+        check_limits(self.y_min, self.y_max)
+        check_bool("verbose", self.verbose)
+
+    def _fit(self, inputs: FitInputs) -> int | None:
+        if inputs.initial_weights is not None:
+            raise SettingError(
+                "initial_weights: expected none for boosted trees, which have no weights to start "
+                "from"
+            )
+        data, task, targets = inputs.data, inputs.task, inputs.targets.numpy()
+        self.limits_ = Limits.find(self.y_min, self.y_max, targets)
+        y, weight = targets.astype(np.float64), task.weights(data)
+        self.components_ = fit_components(data.x, _random_state(self.seed, "components"))
+        self.known_ = None
+        if self.neighbours == "auto":
+            self.known_ = KnownTargets(KnownNodes.of(data, inputs.given), y)
+        columns = GraphColumns.of(data, self.components_, self.known_)
+        rows = inputs.given.nonzero().flatten().numpy()
+        weights = None if weight is None else weight[inputs.given].double().numpy()
+        self.training_ = TrainingTable(columns.rows(rows), y, weights)
+        self.trees_, self.training_ = self._trained(self.training_)
+        self.history_ = self._history()
+        return None
+
+    def _trained(
+        self, table: "TrainingTable"
+    ) -> tuple[list[HistGradientBoostingRegressor], "TrainingTable"]:
+        """Return a regressor for every quantile, and the table with their predictions."""
+        regressors = []
+        with threadpool_limits(limits=1):
+            for tau in taus_of(check_levels(self.confidence_level)):
+                regressor = HistGradientBoostingRegressor(
+                    loss="quantile",
+                    quantile=tau,
+                    max_iter=int(self.max_iter),
+                    learning_rate=float(self.learning_rate),
+                    max_leaf_nodes=int(self.max_leaf_nodes),
+                    min_samples_leaf=int(self.min_samples_leaf),
+                    l2_regularization=float(self.l2_regularization),
+                    max_features=float(self.max_features),
+                    early_stopping=bool(self.early_stopping) and len(table.y) >= ENOUGH,
+                    random_state=_random_state(self.seed, "boosting"),
+                )
+                regressors.append(regressor.fit(table.columns, table.y, table.weights))
+            quantiles = np.stack([one.predict(table.columns) for one in regressors])
+        return regressors, TrainingTable(table.columns, table.y, table.weights, quantiles)
+
+    def _history(self) -> History:
+        """Return loss, coverage and width on the given nodes, of the highest level."""
+        y, quantiles = self.training_.y, self.training_.quantiles
+        levels = check_levels(self.confidence_level)
+        lower, upper, _ = nested(quantiles, len(levels))
+        taus = zip(quantiles, taus_of(levels), strict=True)
+        loss = float(np.mean([pinball_loss(y, one, tau=tau) for one, tau in taus]))
+        inside = np.mean((lower <= y) & (y <= upper))
+        return History([loss], [float(inside)], [float((upper - lower).mean())], best_epoch=0)
+
+    def _predict(self, data: "Data", level: float) -> Bounds:
+        levels = check_levels(self.confidence_level)
+        inner = sum(one <= level for one in levels)
+        graph = GraphColumns.of(data, self.components_, self.known_)
+        wanted = [*range(inner), *range(len(levels), len(levels) + inner), 2 * len(levels)]
+        parts = [
+            np.stack([self.trees_[place].predict(columns) for place in wanted])
+            for columns in graph.chunks()
+        ]
+        bounds = nested(np.concatenate(parts, axis=1), inner)
+        lower, upper, value = (self.limits_.cut(torch.from_numpy(one)) for one in bounds)
+        known = None if self.known_ is None else graph.sums[:, 0]
+        return Bounds(value, lower, upper, known_neighbours=known)
+
+    def _state(self) -> dict[str, Tensor]:
+        state = self.training_.state()
+        if self.known_ is not None:
+            state["known_nodes"] = self.known_.nodes.state()
+        if self.components_ is not None:
+            state["components"] = torch.from_numpy(self.components_)
+        if AUTO in (self.y_min, self.y_max):  # else the settings say it all
+            state["limits"] = self.limits_.state()
+        return state
+
+    def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
+        self.limits_ = Limits(*settings_range(self.y_min, self.y_max))
+        if AUTO in (self.y_min, self.y_max):
+            self.limits_ = Limits.from_state(state["limits"], self.y_min, self.y_max)
+        self.components_ = None
+        if fitted.columns > WIDE:
+            self.components_ = checked("components", state["components"], (fitted.columns, None))
+        features = fitted.columns if self.components_ is None else self.components_.shape[1]
+        more = 1 if self.neighbours == "off" else 1 + TARGET_COLUMNS
+        quantiles = len(taus_of(check_levels(self.confidence_level)))
+        saved = TrainingTable.from_state(state, 2 * features + more, quantiles)
+        self.known_ = None
+        if self.neighbours == "auto":
+            nodes = KnownNodes.from_state(state["known_nodes"])
+            if len(nodes.hashes) != len(saved.y):
+                raise ValueError("known_nodes: expected one hash per given node, got others")
+            self.known_ = KnownTargets(nodes, saved.y)
+        self.trees_, trained = self._trained(saved)
+        if not np.allclose(trained.quantiles, saved.quantiles, rtol=0, atol=SAME * saved.span()):
+            raise ValueError(
+                "expected the quantiles that were saved from training on the saved columns again, "
+                "got others: the model was saved with another version of scikit-learn, or changed; "
+                "fit again"
+            )
+        self.training_ = saved
+
+
+@dataclass(frozen=True)
+class TrainingTable:
+    """What trees are trained on: one row per given node.
+
+    Attributes:
+        columns: (given, columns), NaN where a node has no such neighbours.
+        y: (given,), targets.
+        weights: (given,), of the nodes; None if all count the same.
+        quantiles: (quantiles, given), what the trees predict for these rows; empty before training.
+    """
+
+    columns: Floats
+    y: Floats
+    weights: Floats | None
+    quantiles: Floats = field(default_factory=lambda: np.empty((0, 0)))
+
+    def span(self) -> float:
+        """Return the range of the targets."""
+        return float(self.y.max() - self.y.min())
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the arrays as tensors, by name."""
+        arrays = {"columns": self.columns, "targets": self.y, "quantiles": self.quantiles}
+        if self.weights is not None:
+            arrays["weights"] = self.weights
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Tensor], columns: int, quantiles: int) -> Self:
+        """Return the table that :meth:`state` described.
+
+        Args:
+            state: as read from a file; unchecked.
+            columns: how many there must be.
+            quantiles: how many there must be.
+
+        Raises:
+            ValueError: if the tensors do not describe such a table.
+        """
+        y = checked("targets", state["targets"], (None,))
+        table = cls(
+            checked("columns", state["columns"], (len(y), columns), missing=True),
+            y,
+            checked("weights", state["weights"], (len(y),)) if "weights" in state else None,
+            checked("quantiles", state["quantiles"], (quantiles, len(y))),
+        )
+        if table.weights is not None and not (table.weights > 0).all():
+            raise ValueError("weights: expected numbers above 0, got others")
+        return table
+
+
+@dataclass(frozen=True)
+class KnownTargets:
+    """Nodes with known targets, to be found again in other graphs.
+
+    Attributes:
+        nodes: the nodes.
+        y: (given,), their targets.
+    """
+
+    nodes: KnownNodes
+    y: Floats
+
+    def sums_in(self, data: "Data", adjacency: Any) -> Floats:
+        """Return mean targets and numbers of known nodes nearby, (nodes, 4).
+
+        The columns are: weight of the edges to known neighbours, mean of their targets, the same
+        for ways of two edges that do not lead back; means are NaN where there are none.
+
+        Args:
+            data: a checked graph.
+            adjacency: its symmetric matrix, without entries on the diagonal.
+        """
+        places = self.nodes.places_in(data)
+        there = np.flatnonzero(places >= 0)
+        peak = float(np.abs(self.y).max()) or 1.0  # products of targets and weights stay finite
+        y = self.y[places[there]] / peak
+        none = np.zeros_like(y)
+        known = KnownErrors(np.ones_like(y), none, y, none).spread(len(places), there)
+        n1, _, z1, _, n2, _, z2 = neighbour_sums(adjacency, known).T
+        return np.stack([n1, peak * ratio(z1, n1), n2, peak * ratio(z2, n2)], axis=1)
+
+
+@dataclass(frozen=True)
+class GraphColumns:
+    """What the columns of a graph's nodes are made of.
+
+    Attributes:
+        x: (nodes, features), features or their components.
+        mean: (nodes, nodes), SciPy CSR, whose product with ``x`` are means over neighbours.
+        degree: (nodes,), sum of the weights of each node's edges.
+        sums: (nodes, 4), of :meth:`KnownTargets.sums_in`; without columns if targets are not used.
+    """
+
+    x: Floats
+    mean: Any
+    degree: Floats
+    sums: Floats
+
+    @classmethod
+    def of(cls, data: "Data", components: Floats | None, known: KnownTargets | None) -> Self:
+        """Return those of a graph.
+
+        Args:
+            data: a checked graph.
+            components: of :func:`fit_components`.
+            known: nodes with known targets; None if targets are not used.
+        """
+        x, nodes = _dense(data.x, components), int(data.x.shape[0])
+        adjacency = symmetric_adjacency(data.edge_index, data.get("edge_weight"), nodes)
+        degree = np.asarray(adjacency.sum(axis=1)).ravel()
+        mean = adjacency.copy()  # rows without entries keep none
+        mean.data /= np.repeat(degree, np.diff(adjacency.indptr))
+        sums = np.empty((nodes, 0)) if known is None else known.sums_in(data, adjacency)
+        return cls(x, mean, degree, sums)
+
+    def rows(self, rows: Any) -> Floats:
+        """Return the columns of some nodes, (rows, columns).
+
+        Args:
+            rows: positions of the nodes, or a slice.
+        """
+        near = self.mean[rows] @ self.x
+        near[self.degree[rows] == 0] = np.nan
+        parts = (self.x[rows], near, self.degree[rows].reshape(-1, 1), self.sums[rows])
+        return np.hstack(parts)
+
+    def chunks(self) -> Iterator[Floats]:
+        """Yield the columns of all nodes, some rows at a time."""
+        for chunk in row_chunks(len(self.x)):
+            yield self.rows(chunk)
+
+
+def nested(quantiles: Floats, levels: int) -> tuple[Floats, Floats, Floats]:
+    """Return lower and upper bounds of the highest level, and predictions, (nodes,) each.
+
+    Quantiles may cross. The interval of a level contains those of lower levels and the prediction.
+
+    Args:
+        quantiles: (2 · levels + 1, nodes), lower ones, upper ones, the median.
+        levels: number of levels.
+    """
+    value = quantiles[-1]
+    lower = quantiles[[*range(levels), -1]].min(axis=0)
+    upper = quantiles[levels:].max(axis=0)
+    return lower, upper, value
+
+
+def fit_components(x: Tensor, seed: int) -> Floats | None:
+    """Return the first components of wide features, (features, components); None for others.
+
+    Dense features are divided by their standard deviations first.
+
+    Args:
+        x: (nodes, features), dense or CSR.
+        seed: of the randomised singular value decomposition.
+    """
+    if x.shape[1] <= WIDE:
+        return None
+    x = best_layout(x)
+    matrix = to_scipy(x).astype(np.float64) if is_sparse(x) else x.double().numpy()
+    scale = np.ones(x.shape[1])
+    if not is_sparse(x):
+        scale = column_deviations(x).numpy()
+        scale[scale == 0] = 1
+        matrix = matrix / scale
+    decomposition = TruncatedSVD(min(WIDE, *x.shape), random_state=seed)
+    with threadpool_limits(limits=1):
+        decomposition.fit(matrix)
+    return np.ascontiguousarray(decomposition.components_.T / scale[:, None])
+
+
+def _dense(x: Tensor, components: Floats | None) -> Floats:
+    """Return features, or their components, as a dense (nodes, columns) array."""
+    x = best_layout(x)
+    if components is None:
+        return (x.to_dense() if is_sparse(x) else x).double().numpy()
+    matrix = to_scipy(x).astype(np.float64) if is_sparse(x) else x.double().numpy()
+    with threadpool_limits(limits=1):
+        return np.asarray(matrix @ components)
+
+
+def ratio(total: Floats, count: Floats) -> Floats:
+    """Return quotients, NaN where the divisor is 0.
+
+    Args:
+        total: (nodes,), dividends.
+        count: (nodes,), divisors.
+    """
+    return np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
+
+
+def check_share(name: str, value: Any) -> None:
+    """Check a setting that must be above 0 and at most 1.
+
+    Args:
+        name: of the setting.
+        value: as the user gave it.
+
+    Raises:
+        SettingError: if it is not.
+    """
+    if not 0 < check_non_negative(name, value) <= 1:
+        raise SettingError(f"{name}: expected a number above 0, up to 1, got {value!r}")
+
+
+def checked(
+    name: str, tensor: Tensor, shape: tuple[int | None, ...], *, missing: bool = False
+) -> Floats:
+    """Return a tensor as an array after checking type, shape and values.
+
+    Args:
+        name: of the tensor, for the message.
+        tensor: as read from a file.
+        shape: the right one; None for any length from 1 up.
+        missing: whether NaN is a valid number.
+
+    Raises:
+        ValueError: if something is wrong.
+    """
+    fits = tensor.dim() == len(shape) and all(
+        got == length if length is not None else got > 0
+        for got, length in zip(tensor.shape, shape, strict=False)
+    )
+    if not fits or tensor.dtype != torch.float64:
+        raise ValueError(
+            f"{name}: expected {shape} numbers, float64, got {tuple(tensor.shape)} of "
+            f"{tensor.dtype}"
+        )
+    values: Floats = tensor.numpy()
+    if np.isinf(values).any() or not (missing or np.isfinite(values).all()):
+        raise ValueError(f"{name}: expected finite numbers, got others")
+    return values
+
+
+def _random_state(seed: int, purpose: str) -> int:
+    """Return a seed as scikit-learn takes it."""
+    return int(numpy_rng(seed, purpose).integers(2**32))
