@@ -19,7 +19,7 @@ from torch_geometric.data import Data
 
 from qpignn import Intervals, QpiGNN, check_graph, make_method
 from qpignn.errors import GraphError
-from qpignn.methods.catalog import METHODS
+from qpignn.methods.catalog import METHODS, setting_names
 
 NAMES = (*METHODS, "conformal:sqr", "conformal:qpignn", "ensemble:rqr")
 FEW = {"correction_epochs": 5}
@@ -42,7 +42,8 @@ def graph(size: float = 1.0, nodes: int = 100, dtype: torch.dtype = torch.float6
 
 
 def intervals_of(name: str, data: Data, **settings: Any) -> Intervals:
-    method = make_method(name, epochs=5, **SETTINGS.get(name, {}), **settings)
+    quick = {"epochs": 5} if "epochs" in setting_names(name) else {}
+    method = make_method(name, **quick, **SETTINGS.get(name, {}), **settings)
     return method.fit(data).predict_interval(data)
 
 

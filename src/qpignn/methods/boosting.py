@@ -1,7 +1,8 @@
 """Gradient-boosted trees for quantiles, on columns of each node and of its neighbours."""
 
+import copy
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
@@ -23,10 +24,12 @@ from qpignn.errors import (
     check_non_negative,
 )
 from qpignn.intervals import check_levels
-from qpignn.methods.base import Bounds, IntervalMethod
+from qpignn.methods.base import Bounds, IntervalMethod, NoveltySetting
 from qpignn.methods.fitted import Fitted
 from qpignn.methods.known_nodes import KnownNodes
 from qpignn.methods.limits import AUTO, Limit, Limits, check_limits, settings_range
+from qpignn.methods.net_training import part_of
+from qpignn.methods.novelty import Novelty
 from qpignn.methods.sqr import taus_of
 from qpignn.metrics import pinball_loss
 from qpignn.runtime.memory import row_chunks
@@ -47,6 +50,7 @@ MOST_ROUNDS = 5_000
 """Largest ``max_iter``: what a folder from elsewhere can make a computer do is limited."""
 ENOUGH = 50  # given nodes below which none are held out for early stopping
 TARGET_COLUMNS = 4
+NO_HASHES = np.empty(0, dtype=np.uint64)
 SAME = 1e-6
 """Difference of quantiles, over the range of the targets, up to which two fits are the same."""
 
@@ -95,6 +99,8 @@ class Boosting(IntervalMethod):
         y_min: lower limit of the target: a number, None, or ``auto`` (0 where no given target is
             negative).
         y_max: upper limit: the same, ``auto`` being 0 where no given target is positive.
+        novelty: ``widen`` gives nodes beyond what was learnt wider intervals, ``off`` does not; see
+            :mod:`qpignn.methods.novelty`.
         seed: of the columns drawn, of the nodes held out and of the components.
         task: what a unit is: ``node``.
         verbose: show progress; trees are trained too quickly to show any.
@@ -123,6 +129,7 @@ class Boosting(IntervalMethod):
     early_stopping: bool = False
     y_min: Limit = AUTO
     y_max: Limit = AUTO
+    novelty: NoveltySetting = "widen"
     seed: int = 0
     task: TaskName = "node"
     verbose: bool = False
@@ -222,6 +229,12 @@ class Boosting(IntervalMethod):
         known = None if self.known_ is None else graph.sums[:, 0]
         return Bounds(value, lower, upper, known_neighbours=known)
 
+    def _without_neighbours(self) -> Self:
+        plain = copy.copy(self)
+        if self.known_ is not None:
+            plain.known_ = KnownTargets(replace(self.known_.nodes, hashes=NO_HASHES), np.empty(0))
+        return plain
+
     def _state(self) -> dict[str, Tensor]:
         state = self.training_.state()
         if self.known_ is not None:
@@ -230,6 +243,8 @@ class Boosting(IntervalMethod):
             state["components"] = torch.from_numpy(self.components_)
         if AUTO in (self.y_min, self.y_max):  # else the settings say it all
             state["limits"] = self.limits_.state()
+        if self.novelty_ is not None:
+            state |= {f"novelty.{name}": part for name, part in self.novelty_.state().items()}
         return state
 
     def _restore(self, state: dict[str, Tensor], fitted: Fitted) -> None:
@@ -257,6 +272,8 @@ class Boosting(IntervalMethod):
                 "fit again"
             )
         self.training_ = saved
+        if self.novelty == "widen":
+            self.novelty_ = Novelty.from_state(part_of(state, "novelty"), fitted.columns)
 
 
 @dataclass(frozen=True)
@@ -334,7 +351,9 @@ class KnownTargets:
         """
         places = self.nodes.places_in(data)
         there = np.flatnonzero(places >= 0)
-        peak = float(np.abs(self.y).max()) or 1.0  # products of targets and weights stay finite
+        peak = (
+            float(np.abs(self.y).max(initial=0)) or 1.0
+        )  # products of targets and weights stay finite
         y = self.y[places[there]] / peak
         none = np.zeros_like(y)
         known = KnownErrors(np.ones_like(y), none, y, none).spread(len(places), there)
