@@ -84,7 +84,7 @@ def test_invalid_setting_is_refused_with_its_name_and_expectation(name: str, set
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize(
-    "name", "name", ["qpignn", "mc_dropout", "cfgnn", "rqr", "ablation", "evidential", "boosting"]
+    "name", ["qpignn", "mc_dropout", "cfgnn", "rqr", "ablation", "evidential", "boosting"]
 )
 def test_accepted_setting_can_be_fitted_saved_and_loaded(
     name: str, graph: Data, tmp_path: Path

@@ -186,7 +186,9 @@ class Boosting(IntervalMethod):
         self, table: "TrainingTable"
     ) -> tuple[list[HistGradientBoostingRegressor], "TrainingTable"]:
         """Return a regressor for every quantile, and the table with their predictions."""
-        regressors = []
+        regressors, columns = [], table.columns
+        # scikit-learn cannot bin a column without a number; no tree splits at a constant one
+        columns = np.where(np.isnan(columns).all(axis=0), 0.0, columns)
         with threadpool_limits(limits=1):
             for tau in taus_of(check_levels(self.confidence_level)):
                 regressor = HistGradientBoostingRegressor(
@@ -201,8 +203,8 @@ class Boosting(IntervalMethod):
                     early_stopping=bool(self.early_stopping) and len(table.y) >= ENOUGH,
                     random_state=_random_state(self.seed, "boosting"),
                 )
-                regressors.append(regressor.fit(table.columns, table.y, table.weights))
-            quantiles = np.stack([one.predict(table.columns) for one in regressors])
+                regressors.append(regressor.fit(columns, table.y, table.weights))
+            quantiles = np.stack([one.predict(columns) for one in regressors])
         return regressors, TrainingTable(table.columns, table.y, table.weights, quantiles)
 
     def _history(self) -> History:
