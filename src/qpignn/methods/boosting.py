@@ -122,7 +122,7 @@ class Boosting(IntervalMethod):
     neighbours: Neighbours = "auto"
     max_iter: int = 200
     learning_rate: float = 0.05
-    max_leaf_nodes: int = 16
+    max_leaf_nodes: int = 31
     min_samples_leaf: int = 20
     l2_regularization: float = 0.0
     max_features: float = 0.3
