@@ -50,6 +50,7 @@ MOST_ROUNDS = 5_000
 """Largest ``max_iter``: what a folder from elsewhere can make a computer do is limited."""
 ENOUGH = 50  # given nodes below which none are held out for early stopping
 TARGET_COLUMNS = 4
+WORTH_THREADS = 50_000  # nodes; several threads that share a core are many times slower than one
 NO_HASHES = np.empty(0, dtype=np.uint64)
 SAME = 1e-6
 """Difference of quantiles, over the range of the targets, up to which two fits are the same."""
@@ -222,10 +223,12 @@ class Boosting(IntervalMethod):
         inner = sum(one <= level for one in levels)
         graph = GraphColumns.of(data, self.components_, self.known_)
         wanted = [*range(inner), *range(len(levels), len(levels) + inner), 2 * len(levels)]
-        parts = [
-            np.stack([self.trees_[place].predict(columns) for place in wanted])
-            for columns in graph.chunks()
-        ]
+        nodes = len(graph.x)
+        with threadpool_limits(limits=1 if nodes < WORTH_THREADS else None):
+            parts = [
+                np.stack([self.trees_[place].predict(columns) for place in wanted])
+                for columns in graph.chunks()
+            ]
         bounds = nested(np.concatenate(parts, axis=1), inner)
         lower, upper, value = (self.limits_.cut(torch.from_numpy(one)) for one in bounds)
         known = None if self.known_ is None else graph.sums[:, 0]
