@@ -1,21 +1,15 @@
 """Gradient-boosted trees for quantiles, on columns of each node and of its neighbours."""
 
 import copy
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from sklearn.decomposition import TruncatedSVD
-from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 from torch import Tensor
 
-from qpignn.calibration.neighbours import KnownErrors, neighbour_sums
-from qpignn.data.adjacency import symmetric_adjacency
-from qpignn.data.matrix import best_layout, column_deviations, is_sparse, to_scipy
 from qpignn.errors import (
     SettingError,
     check_bool,
@@ -25,6 +19,13 @@ from qpignn.errors import (
 )
 from qpignn.intervals import check_levels
 from qpignn.methods.base import Bounds, IntervalMethod, NoveltySetting
+from qpignn.methods.boosting_columns import (
+    TARGET_COLUMNS,
+    WIDE,
+    GraphColumns,
+    KnownTargets,
+    fit_components,
+)
 from qpignn.methods.fitted import Fitted
 from qpignn.methods.known_nodes import KnownNodes
 from qpignn.methods.limits import AUTO, Limit, Limits, check_limits, settings_range
@@ -32,7 +33,6 @@ from qpignn.methods.net_training import part_of
 from qpignn.methods.novelty import Novelty
 from qpignn.methods.sqr import taus_of
 from qpignn.metrics import pinball_loss
-from qpignn.runtime.memory import row_chunks
 from qpignn.runtime.randomness import numpy_rng
 from qpignn.tasks.base import FitInputs
 from qpignn.tasks.catalog import TaskName
@@ -44,12 +44,9 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float64]
 Neighbours = Literal["auto", "off"]
 NEIGHBOURS: tuple[str, ...] = get_args(Neighbours)
-WIDE = 64
-"""Feature columns above which their first components are used in their place."""
 MOST_ROUNDS = 5_000
 """Largest ``max_iter``: what a folder from elsewhere can make a computer do is limited."""
 ENOUGH = 50  # given nodes below which none are held out for early stopping
-TARGET_COLUMNS = 4
 WORTH_THREADS = 50_000  # nodes; several threads that share a core are many times slower than one
 NO_HASHES = np.empty(0, dtype=np.uint64)
 SAME = 1e-6
@@ -108,7 +105,7 @@ class Boosting(IntervalMethod):
 
     Attributes:
         trees_: fitted regressors: lower quantiles by rising level, upper ones, the median.
-        known_: the given nodes with their targets; None if not used.
+        known_targets_: the given nodes with their targets; None if not used.
         components_: (features, components), what wide features are multiplied by; None for others.
 
     Example:
@@ -135,8 +132,8 @@ class Boosting(IntervalMethod):
     task: TaskName = "node"
     verbose: bool = False
 
-    trees_: list[HistGradientBoostingRegressor] = field(init=False)
-    known_: "KnownTargets | None" = field(init=False, default=None)
+    trees_: list[Any] = field(init=False)
+    known_targets_: KnownTargets | None = field(init=False, default=None)
     components_: Floats | None = field(init=False, default=None)
     training_: "TrainingTable" = field(init=False)
 
@@ -172,10 +169,10 @@ class Boosting(IntervalMethod):
         self.limits_ = Limits.find(self.y_min, self.y_max, targets)
         y, weight = targets.astype(np.float64), task.weights(data)
         self.components_ = fit_components(data.x, _random_state(self.seed, "components"))
-        self.known_ = None
+        self.known_targets_ = None
         if self.neighbours == "auto":
-            self.known_ = KnownTargets(KnownNodes.of(data, inputs.given), y)
-        columns = GraphColumns.of(data, self.components_, self.known_)
+            self.known_targets_ = KnownTargets(KnownNodes.of(data, inputs.given), y)
+        columns = GraphColumns.of(data, self.components_, self.known_targets_)
         rows = inputs.given.nonzero().flatten().numpy()
         weights = None if weight is None else weight[inputs.given].double().numpy()
         self.training_ = TrainingTable(columns.rows(rows), y, weights)
@@ -183,10 +180,10 @@ class Boosting(IntervalMethod):
         self.history_ = self._history()
         return None
 
-    def _trained(
-        self, table: "TrainingTable"
-    ) -> tuple[list[HistGradientBoostingRegressor], "TrainingTable"]:
+    def _trained(self, table: "TrainingTable") -> tuple[list[Any], "TrainingTable"]:
         """Return a regressor for every quantile, and the table with their predictions."""
+        from sklearn.ensemble import HistGradientBoostingRegressor  # takes time to import
+
         regressors, columns = [], table.columns
         # scikit-learn cannot bin a column without a number; no tree splits at a constant one
         columns = np.where(np.isnan(columns).all(axis=0), 0.0, columns)
@@ -221,7 +218,7 @@ class Boosting(IntervalMethod):
     def _predict(self, data: "Data", level: float) -> Bounds:
         levels = check_levels(self.confidence_level)
         inner = sum(one <= level for one in levels)
-        graph = GraphColumns.of(data, self.components_, self.known_)
+        graph = GraphColumns.of(data, self.components_, self.known_targets_)
         wanted = [*range(inner), *range(len(levels), len(levels) + inner), 2 * len(levels)]
         nodes = len(graph.x)
         with threadpool_limits(limits=1 if nodes < WORTH_THREADS else None):
@@ -231,19 +228,21 @@ class Boosting(IntervalMethod):
             ]
         bounds = nested(np.concatenate(parts, axis=1), inner)
         lower, upper, value = (self.limits_.cut(torch.from_numpy(one)) for one in bounds)
-        known = None if self.known_ is None else graph.sums[:, 0]
-        return Bounds(value, lower, upper, known_neighbours=known)
+        counts = None if self.known_targets_ is None else graph.sums[:, 0]
+        return Bounds(value, lower, upper, known_neighbours=counts)
 
     def _without_neighbours(self) -> Self:
         plain = copy.copy(self)
-        if self.known_ is not None:
-            plain.known_ = KnownTargets(replace(self.known_.nodes, hashes=NO_HASHES), np.empty(0))
+        if self.known_targets_ is not None:
+            plain.known_targets_ = KnownTargets(
+                replace(self.known_targets_.nodes, hashes=NO_HASHES), np.empty(0)
+            )
         return plain
 
     def _state(self) -> dict[str, Tensor]:
         state = self.training_.state()
-        if self.known_ is not None:
-            state["known_nodes"] = self.known_.nodes.state()
+        if self.known_targets_ is not None:
+            state["known_nodes"] = self.known_targets_.nodes.state()
         if self.components_ is not None:
             state["components"] = torch.from_numpy(self.components_)
         if AUTO in (self.y_min, self.y_max):  # else the settings say it all
@@ -263,12 +262,12 @@ class Boosting(IntervalMethod):
         more = 1 if self.neighbours == "off" else 1 + TARGET_COLUMNS
         quantiles = len(taus_of(check_levels(self.confidence_level)))
         saved = TrainingTable.from_state(state, 2 * features + more, quantiles)
-        self.known_ = None
+        self.known_targets_ = None
         if self.neighbours == "auto":
             nodes = KnownNodes.from_state(state["known_nodes"])
             if len(nodes.hashes) != len(saved.y):
                 raise ValueError("known_nodes: expected one hash per given node, got others")
-            self.known_ = KnownTargets(nodes, saved.y)
+            self.known_targets_ = KnownTargets(nodes, saved.y)
         self.trees_, trained = self._trained(saved)
         if not np.allclose(trained.quantiles, saved.quantiles, rtol=0, atol=SAME * saved.span()):
             raise ValueError(
@@ -332,90 +331,6 @@ class TrainingTable:
         return table
 
 
-@dataclass(frozen=True)
-class KnownTargets:
-    """Nodes with known targets, to be found again in other graphs.
-
-    Attributes:
-        nodes: the nodes.
-        y: (given,), their targets.
-    """
-
-    nodes: KnownNodes
-    y: Floats
-
-    def sums_in(self, data: "Data", adjacency: Any) -> Floats:
-        """Return mean targets and numbers of known nodes nearby, (nodes, 4).
-
-        The columns are: weight of the edges to known neighbours, mean of their targets, the same
-        for ways of two edges that do not lead back; means are NaN where there are none.
-
-        Args:
-            data: a checked graph.
-            adjacency: its symmetric matrix, without entries on the diagonal.
-        """
-        places = self.nodes.places_in(data)
-        there = np.flatnonzero(places >= 0)
-        peak = (
-            float(np.abs(self.y).max(initial=0)) or 1.0
-        )  # products of targets and weights stay finite
-        y = self.y[places[there]] / peak
-        none = np.zeros_like(y)
-        known = KnownErrors(np.ones_like(y), none, y, none).spread(len(places), there)
-        n1, _, z1, _, n2, _, z2 = neighbour_sums(adjacency, known).T
-        return np.stack([n1, peak * ratio(z1, n1), n2, peak * ratio(z2, n2)], axis=1)
-
-
-@dataclass(frozen=True)
-class GraphColumns:
-    """What the columns of a graph's nodes are made of.
-
-    Attributes:
-        x: (nodes, features), features or their components.
-        mean: (nodes, nodes), SciPy CSR, whose product with ``x`` are means over neighbours.
-        degree: (nodes,), sum of the weights of each node's edges.
-        sums: (nodes, 4), of :meth:`KnownTargets.sums_in`; without columns if targets are not used.
-    """
-
-    x: Floats
-    mean: Any
-    degree: Floats
-    sums: Floats
-
-    @classmethod
-    def of(cls, data: "Data", components: Floats | None, known: KnownTargets | None) -> Self:
-        """Return those of a graph.
-
-        Args:
-            data: a checked graph.
-            components: of :func:`fit_components`.
-            known: nodes with known targets; None if targets are not used.
-        """
-        x, nodes = _dense(data.x, components), int(data.x.shape[0])
-        adjacency = symmetric_adjacency(data.edge_index, data.get("edge_weight"), nodes)
-        degree = np.asarray(adjacency.sum(axis=1)).ravel()
-        mean = adjacency.copy()  # rows without entries keep none
-        mean.data /= np.repeat(degree, np.diff(adjacency.indptr))
-        sums = np.empty((nodes, 0)) if known is None else known.sums_in(data, adjacency)
-        return cls(x, mean, degree, sums)
-
-    def rows(self, rows: Any) -> Floats:
-        """Return the columns of some nodes, (rows, columns).
-
-        Args:
-            rows: positions of the nodes, or a slice.
-        """
-        near = self.mean[rows] @ self.x
-        near[self.degree[rows] == 0] = np.nan
-        parts = (self.x[rows], near, self.degree[rows].reshape(-1, 1), self.sums[rows])
-        return np.hstack(parts)
-
-    def chunks(self) -> Iterator[Floats]:
-        """Yield the columns of all nodes, some rows at a time."""
-        for chunk in row_chunks(len(self.x)):
-            yield self.rows(chunk)
-
-
 def nested(quantiles: Floats, levels: int) -> tuple[Floats, Floats, Floats]:
     """Return lower and upper bounds of the highest level, and predictions, (nodes,) each.
 
@@ -429,50 +344,6 @@ def nested(quantiles: Floats, levels: int) -> tuple[Floats, Floats, Floats]:
     lower = quantiles[[*range(levels), -1]].min(axis=0)
     upper = quantiles[levels:].max(axis=0)
     return lower, upper, value
-
-
-def fit_components(x: Tensor, seed: int) -> Floats | None:
-    """Return the first components of wide features, (features, components); None for others.
-
-    Dense features are divided by their standard deviations first.
-
-    Args:
-        x: (nodes, features), dense or CSR.
-        seed: of the randomised singular value decomposition.
-    """
-    if x.shape[1] <= WIDE:
-        return None
-    x = best_layout(x)
-    matrix = to_scipy(x).astype(np.float64) if is_sparse(x) else x.double().numpy()
-    scale = np.ones(x.shape[1])
-    if not is_sparse(x):
-        scale = column_deviations(x).numpy()
-        scale[scale == 0] = 1
-        matrix = matrix / scale
-    decomposition = TruncatedSVD(min(WIDE, *x.shape), random_state=seed)
-    with threadpool_limits(limits=1):
-        decomposition.fit(matrix)
-    return np.ascontiguousarray(decomposition.components_.T / scale[:, None])
-
-
-def _dense(x: Tensor, components: Floats | None) -> Floats:
-    """Return features, or their components, as a dense (nodes, columns) array."""
-    x = best_layout(x)
-    if components is None:
-        return (x.to_dense() if is_sparse(x) else x).double().numpy()
-    matrix = to_scipy(x).astype(np.float64) if is_sparse(x) else x.double().numpy()
-    with threadpool_limits(limits=1):
-        return np.asarray(matrix @ components)
-
-
-def ratio(total: Floats, count: Floats) -> Floats:
-    """Return quotients, NaN where the divisor is 0.
-
-    Args:
-        total: (nodes,), dividends.
-        count: (nodes,), divisors.
-    """
-    return np.divide(total, count, out=np.full_like(total, np.nan), where=count > 0)
 
 
 def check_share(name: str, value: Any) -> None:
