@@ -107,6 +107,7 @@ class Boosting(IntervalMethod):
         trees_: fitted regressors: lower quantiles by rising level, upper ones, the median.
         known_targets_: the given nodes with their targets; None if not used.
         components_: (features, components), what wide features are multiplied by; None for others.
+        training_: what the trees were trained on.
 
     Example:
         >>> from qpignn import load_dataset, make_method

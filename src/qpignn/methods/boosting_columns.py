@@ -100,10 +100,13 @@ class GraphColumns:
         Args:
             rows: positions of the nodes, or a slice.
         """
-        near = self.mean[rows] @ self.x
+        with np.errstate(over="ignore", invalid="ignore"):
+            near = self.mean[rows] @ self.x
         near[self.degree[rows] == 0] = np.nan
         parts = (self.x[rows], near, self.degree[rows].reshape(-1, 1), self.sums[rows])
-        return np.hstack(parts)
+        columns = np.hstack(parts)
+        columns[np.isinf(columns)] = np.nan  # products beyond float64
+        return columns
 
     def chunks(self) -> Iterator[Floats]:
         """Yield the columns of all nodes, some rows at a time."""
@@ -143,7 +146,7 @@ def _dense(x: Tensor, components: Floats | None) -> Floats:
     if components is None:
         return (x.to_dense() if is_sparse(x) else x).double().numpy()
     matrix = to_scipy(x).astype(np.float64) if is_sparse(x) else x.double().numpy()
-    with threadpool_limits(limits=1):
+    with threadpool_limits(limits=1), np.errstate(over="ignore", invalid="ignore"):
         return np.asarray(matrix @ components)
 
 
