@@ -135,7 +135,7 @@ def test_wide_features_become_components() -> None:
 
 
 def test_products_beyond_float64_are_missing() -> None:
-    data = Data(x=torch.full((3, 2), 1e300).double(), edge_index=undirected((0, 1)))
+    data = Data(x=torch.full((3, 2), 1e300, dtype=torch.float64), edge_index=undirected((0, 1)))
     columns = GraphColumns.of(data, np.full((2, 1), 1e100), None).rows(slice(None))
     np.testing.assert_array_equal(columns, [[NAN, NAN, 1], [NAN, NAN, 1], [NAN, NAN, 0]])
 
