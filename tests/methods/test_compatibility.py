@@ -31,8 +31,9 @@ def test_load_method_of_a_folder_written_by_0_1_gives_its_intervals(name: str, o
     expected = pd.read_csv(old / name / "expected.csv")
     assert intervals["id"].tolist() == expected["id"].tolist()
     columns = ["prediction", "lower", "upper"]
+    # bounds are differences of float32 numbers near 1, whose rounding depends on the processor
     np.testing.assert_allclose(
-        intervals[columns].to_numpy(), expected[columns].to_numpy(), rtol=1e-5, atol=1e-7
+        intervals[columns].to_numpy(), expected[columns].to_numpy(), rtol=1e-5, atol=1e-6
     )
 
 

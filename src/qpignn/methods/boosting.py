@@ -1,7 +1,6 @@
 """Gradient-boosted trees for quantiles, on columns of each node and of its neighbours."""
 
-import copy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
 import numpy as np
@@ -48,7 +47,6 @@ MOST_ROUNDS = 5_000
 """Largest ``max_iter``: what a folder from elsewhere can make a computer do is limited."""
 ENOUGH = 50  # given nodes below which none are held out for early stopping
 WORTH_THREADS = 50_000  # nodes; several threads that share a core are many times slower than one
-NO_HASHES = np.empty(0, dtype=np.uint64)
 SAME = 1e-6
 """Difference of quantiles, over the range of the targets, up to which two fits are the same."""
 
@@ -231,14 +229,6 @@ class Boosting(IntervalMethod):
         lower, upper, value = (self.limits_.cut(torch.from_numpy(one)) for one in bounds)
         counts = None if self.known_targets_ is None else graph.sums[:, 0]
         return Bounds(value, lower, upper, known_neighbours=counts)
-
-    def _without_neighbours(self) -> Self:
-        plain = copy.copy(self)
-        if self.known_targets_ is not None:
-            plain.known_targets_ = KnownTargets(
-                replace(self.known_targets_.nodes, hashes=NO_HASHES), np.empty(0)
-            )
-        return plain
 
     def _state(self) -> dict[str, Tensor]:
         state = self.training_.state()

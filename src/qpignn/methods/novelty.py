@@ -34,7 +34,7 @@ from qpignn.calibration.widening import (
 )
 from qpignn.calibration.width_scaling import Floats, Masks
 from qpignn.data.feature_range import FeatureRange
-from qpignn.data.matrix import is_sparse
+from qpignn.data.matrix import best_layout, is_sparse
 from qpignn.data.scaling import Scaler, TargetScaler, fit_feature_scaler, fit_target_scaler
 from qpignn.encoders.inputs import shared_matrices
 from qpignn.errors import QpignnWarning
@@ -124,6 +124,7 @@ class Novelty:
         Returns:
             What was learnt.
         """
+        data = _with_features(data, best_layout(data.x))
         x, given, levels = data.x, ~targets.isnan(), sorted(levels)
         scaler, rows = fit_feature_scaler(x, given), given.nonzero().flatten()
         sample = _Sample.of(data, given, scaler)
@@ -156,8 +157,8 @@ class Novelty:
         Args:
             data: a checked graph with the columns of the fit.
         """
-        near = Surroundings(data)
-        features, own = self.range.cut(data.x)
+        near, x = Surroundings(data), best_layout(data.x)
+        features, own = self.range.cut(x)
         combined = combinations(features, self.scaler)
         unusual = near.unusual(combined, self.metric)
         given = self.given.found_in(data)
@@ -172,7 +173,7 @@ class Novelty:
         reason[beyond] = _reasons(part[beyond], far.select(beyond), data.get("feature_names"))
         factor, left_out = self.growth.factor(far, self.limits), self.growth.left_out(far)
         novelty = UnitNovelty(score, reason, factor, left_out)
-        return (data if features is data.x else _with_features(data, features)), novelty
+        return (data if features is x else _with_features(data, features)), novelty
 
     def widen(self, bounds: Bounds, novelty: UnitNovelty, level: float) -> Bounds:
         """Return bounds that are wider for units beyond what was learnt.
