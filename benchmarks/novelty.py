@@ -9,7 +9,8 @@
 nodes that are flagged. ``shift`` withholds one census region of the counties at a time
 (unemployment), or the fifth of the nodes with the most neighbours (anaheim, ba). ``named`` damages
 the features of test nodes or of a whole graph and prints what is flagged, the width over the usual
-one and the finding. ``cost`` compares fits and predictions with ``novelty="off"``.
+one, and the findings of ``predict`` for another graph. ``cost`` compares fits and predictions with
+``novelty="off"``.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from torch_geometric.data import Data
 
 from qpignn import check_graph, load_dataset, make_method, split_nodes
 from qpignn.data.catalog import BENCHMARK, missing_message
-from qpignn.diagnostics.findings import novelty_findings
+from qpignn.diagnostics.findings import graph_shift_findings, novelty_findings
+from qpignn.diagnostics.shift import graph_shift
+from qpignn.diagnostics.two_sample import FEWEST
 from qpignn.errors import QpignnWarning
 from qpignn.intervals import Intervals
 from qpignn.metrics import picp, winkler_score
@@ -116,36 +119,45 @@ def shift(seeds: int) -> None:
 
 
 def named() -> None:
-    """Print what is said about features that cannot be right."""
+    """Print what ``predict`` reports of features that cannot be right."""
     data = split_nodes(load_dataset("unemployment"), test=0.2, seed=0)
     model = make_method("qpignn", confidence_level=LEVEL).fit(data)
     test = data.test_mask.numpy()
+    given = copy.copy(data)  # as a fit stores it
+    given.y = data.y.masked_fill(data.test_mask, torch.nan)
     usual = model.predict_interval(data).select(~test).width.mean()
-    few = np.flatnonzero(test)[:5]
-    changes: dict[str, Any] = {}
+    few = np.zeros(len(test), dtype=bool)
+    few[np.flatnonzero(test)[:5]] = True
 
-    def change(what: str, columns: Any) -> None:
+    def report(what: str, changed: Data, nodes: Any, y: Any = None) -> None:
+        part = model.predict_interval(changed).select(nodes)
+        covered = "" if y is None else f", {part.covers(y).mean():.2f} covered"
+        print(f"\n{what}: {100 * (part.novelty > 1).mean():.0f} % flagged", end="")
+        print(f", mean width × {part.width.mean() / usual:.2f}{covered}")
+        shift = graph_shift(given, changed, nodes) if nodes.sum() >= FEWEST else None
+        found = [*novelty_findings(part), *graph_shift_findings(shift)]
+        print(*(f"  {one.severity}: {one.text}" for one in found), sep="\n")
+
+    def with_features(change: Any) -> Data:
         changed = copy.copy(data)
-        changed.x = columns(data.x.clone())
-        changes[what] = changed
+        changed.x = change(data.x.clone())
+        return changed
 
     def sentinel(x: torch.Tensor) -> torch.Tensor:
-        x[few, 2] = 9999
+        x[torch.from_numpy(few), 2] = 9999
         return x
 
-    change("five nodes with 9999 in one column", sentinel)
-    change("a column × 1000", lambda x: x * torch.tensor([1, 1000, 1, 1, 1, 1.0]))
-    change("two columns swapped", lambda x: x[:, [0, 1, 3, 2, 4, 5]])
-    for what, changed in changes.items():
-        intervals = model.predict_interval(changed)
-        part = intervals.select(few) if "five" in what else intervals.select(test)
-        print(f"{what}: {100 * (part.novelty > 1).mean():.0f} % flagged, ", end="")
-        print(f"mean width × {part.width.mean() / usual:.2f}")
-        print(*(f"  {one.severity}: {one.text}" for one in novelty_findings(part)), sep="\n")
-    intervals = model.predict_interval(_roads(data))
-    print(f"another domain: {100 * (intervals.novelty > 1).mean():.0f} % flagged, ", end="")
-    print(f"mean width × {intervals.width.mean() / usual:.2f}")
-    print(*(f"  {one.severity}: {one.text}" for one in novelty_findings(intervals)), sep="\n")
+    report("five nodes with 9999 in one column", with_features(sentinel), few)
+    thousand = torch.tensor([1, 1000, 1, 1, 1, 1.0])
+    report("a column × 1000", with_features(lambda x: x * thousand), test)
+    names, y = data.feature_names, data.y[data.test_mask].numpy()
+    for one, other in ((0, 5), (2, 3)):
+        order = list(range(len(names)))
+        order[one], order[other] = other, one
+        swapped = with_features(lambda x, order=order: x[:, order].contiguous())
+        report(f"columns {names[one]} and {names[other]} swapped", swapped, test, y)
+    roads = _roads(data)
+    report("another domain", roads, np.ones(roads.x.shape[0], dtype=bool))
 
 
 def _roads(data: Data) -> Data:

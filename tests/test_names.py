@@ -11,7 +11,7 @@ from qpignn.methods import catalog
 def test_names_are_those_of_the_catalogs() -> None:
     assert (*BENCHMARK, *EXTRA) == names.DATASETS
     assert names.METHODS == catalog.METHODS
-    assert names.PREFIXES == (catalog.CONFORMAL, catalog.ENSEMBLE)
+    assert names.PREFIXES == (catalog.CONFORMAL, catalog.ENSEMBLE, catalog.NEIGHBOURS)
     assert (*VIEWS,) == names.VIEWS
     assert (*SPLIT_ORDERS,) == names.SPLITS
     assert (*ENGINES,) == names.ENGINES

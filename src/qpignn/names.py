@@ -25,8 +25,8 @@ METHODS = (
     *("quantile", "corrected", "ablation", "boosting_quantiles"),
     *("cfgnn", "cfgnn_tuned", "cqr", "qpignn_single", "boosting"),
 )
-PREFIXES = ("conformal:", "ensemble:")
-"""What may stand before the name of a method: a wrapper around it."""
+PREFIXES = ("conformal:", "ensemble:", "neighbours:")
+"""What may stand before the name of a method: a wrapper around it, or a form of it."""
 
 
 def without_prefixes(method: str) -> str:

@@ -1,6 +1,8 @@
 """Methods by name.
 
-``conformal:NAME`` is any method with a conformal step, ``ensemble:NAME`` five of its nets averaged.
+``conformal:NAME`` is any method with a conformal step, ``ensemble:NAME`` five of its nets averaged,
+``neighbours:NAME`` ten of its nets, calibrated on the units that each holds out, with the known
+targets of neighbours (``neighbours="auto"``).
 A name may also be an object path, ``mine.py:StudentT`` or ``package.module:StudentT``, or one that
 an installed package declares as an entry point of the group ``qpignn.methods``.
 """
@@ -67,7 +69,7 @@ ALL = (
 """The methods that ``--methods all`` means."""
 
 METHODS = (*CLASSES, *NAMED)
-CONFORMAL, ENSEMBLE = PREFIXES
+CONFORMAL, ENSEMBLE, NEIGHBOURS = PREFIXES
 MEMBERS = 5
 
 
@@ -76,8 +78,8 @@ def make_method(name: str, protocol: str | None = None, **settings: Any) -> Inte
 
     Args:
         name: a name of the catalog or of an installed package, or the object path of a class
-            (``mine.py:StudentT``), with or without ``conformal:`` or ``ensemble:`` before it. A
-            file named so is run, as ``import`` does.
+            (``mine.py:StudentT``), with or without ``conformal:``, ``ensemble:`` or ``neighbours:``
+            before it. A file named so is run, as ``import`` does.
         protocol: an experiment protocol whose form of the method is wanted
             (:mod:`qpignn.protocols`).
         **settings: settings that differ from the defaults.
@@ -113,6 +115,8 @@ def _made(name: Any, settings: dict[str, Any]) -> IntervalMethod:
         return Conformal(_made(name.removeprefix(CONFORMAL), rest), **outer)
     if name.startswith(ENSEMBLE):
         return _made(name.removeprefix(ENSEMBLE), {"members": MEMBERS, **settings})
+    if name.startswith(NEIGHBOURS):
+        return _made(name.removeprefix(NEIGHBOURS), {"neighbours": "auto", **settings})
     cls = find_class(name)
     check_setting_names(f"method {name!r}", settings, settings_of(cls))
     return cls(**settings)
