@@ -17,7 +17,7 @@ nets, most of which were trained on them.
 
 Then coverage by number of known neighbours, pooled over seeds, with 95 % Wilson intervals. Test
 nodes of different seeds overlap, so that these are somewhat too short. A second stage that is not
-used counts as equal to the plain prediction.
+used counts as equal to the plain prediction. The figure leaves out groups of fewer than ten nodes.
 
 ``cost`` compares default fits with ``neighbours="auto"`` and ``"off"``, each in a process of its
 own: seconds and peak memory of the process on education, and on a random graph with 32 features,
@@ -47,6 +47,7 @@ from peak import peak_so_far
 from qpignn import check_graph, load_dataset, make_method, split_nodes
 from qpignn.data.adjacency import symmetric_adjacency
 from qpignn.diagnostics.coverage import count_coverage
+from qpignn.diagnostics.grouping import FEWEST
 from qpignn.errors import QpignnWarning
 from qpignn.intervals import Intervals
 from qpignn.metrics import picp, winkler_score
@@ -183,15 +184,16 @@ def draw(pooled: dict[str, Hits], path: Path) -> None:
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
     for axes, (name, groups) in zip(panels, pooled.items(), strict=False):
         for form, shift, colour in zip(FORMS, (-0.12, 0.12), ("grey", "black"), strict=True):
-            places = [place for place, label in enumerate(BINS) if groups[label][form]]
-            counted = [count_coverage(np.array(one[form]), LEVEL) for one in _filled(groups, form)]
+            hits = {place: groups[label][form] for place, label in enumerate(BINS)}
+            drawn = {place: one for place, one in hits.items() if len(one) >= FEWEST}
+            counted = [count_coverage(np.array(one), LEVEL) for one in drawn.values()]
             share = [one.share for one in counted]
             ends = [
                 [one.share - one.low for one in counted],
                 [one.high - one.share for one in counted],
             ]
             axes.errorbar(
-                [place + shift for place in places],
+                [place + shift for place in drawn],
                 share,
                 yerr=ends,
                 fmt="o",
@@ -201,20 +203,18 @@ def draw(pooled: dict[str, Hits], path: Path) -> None:
                 label=f'neighbours="{"auto" if form == "on" else "off"}"',
             )
         axes.axhline(LEVEL, color="grey", linewidth=0.8, linestyle="--")
-        axes.set(title=name, xticks=range(len(BINS)), xticklabels=BINS)
+        axes.set(
+            title=name, xticks=range(len(BINS)), xticklabels=BINS, xlim=(-0.5, len(BINS) - 0.5)
+        )
+        axes.set_xlabel("known neighbours")
         axes.spines[["top", "right"]].set_visible(False)
     for axes in figure.axes[len(pooled) :]:
         axes.set_visible(False)
-    figure.supxlabel("known neighbours", fontsize=10)
     figure.supylabel("coverage", fontsize=10)
     handles = figure.axes[0].get_legend_handles_labels()
     figure.legend(*handles, loc="outside lower center", ncols=2)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=120)
-
-
-def _filled(groups: Hits, form: str) -> list[dict[str, list[Any]]]:
-    return [forms for forms in groups.values() if forms[form]]
 
 
 def compare(names: list[str], seeds: range) -> dict[str, list[Result]]:
