@@ -180,7 +180,7 @@ def draw(pooled: dict[str, Hits], path: Path) -> None:
 
     columns = min(3, len(pooled))
     rows = math.ceil(len(pooled) / columns)
-    figure = Figure(figsize=(3.4 * columns, 2.6 * rows + 0.4), layout="constrained")
+    figure = Figure(figsize=(max(5.0, 3.4 * columns), 2.6 * rows + 0.4), layout="constrained")
     panels = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False).flat
     for axes, (name, groups) in zip(panels, pooled.items(), strict=False):
         for form, shift, colour in zip(FORMS, (-0.12, 0.12), ("grey", "black"), strict=True):
