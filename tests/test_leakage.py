@@ -38,6 +38,8 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "cfgnn_tuned": ("cfgnn_tuned", {**FEW, "trials": 2}),
     **{f"conformal:{name}": (f"conformal:{name}", {}) for name in ("qpignn", "sqr", "evidential")},
     **{f"ensemble:{name}": (f"ensemble:{name}", {}) for name in ("rqr", "mc_dropout")},
+    "boosting": ("boosting", {"max_iter": 5}),
+    "boosting_quantiles": ("boosting_quantiles", {"max_iter": 5}),
     "λ tuned": ("qpignn", {"lambda_width": "tuned", "trials": 2}),
     "minibatches": ("qpignn", {"batch_size": 16, "fan_out": 3}),
     "logarithms": ("qpignn", {"target_transform": "log1p"}),
@@ -58,7 +60,8 @@ def graph() -> Data:
 
 
 def maker(name: str, **settings: Any) -> Callable[[], IntervalMethod]:
-    return lambda: make_method(name, **{"epochs": 3, **settings})
+    few = {} if "max_iter" in settings else {"epochs": 3}
+    return lambda: make_method(name, **{**few, **settings})
 
 
 @pytest.fixture

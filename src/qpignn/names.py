@@ -22,7 +22,8 @@ DATASETS = (
 )
 METHODS = (
     *("qpignn", "sqr", "rqr", "mc_dropout", "bayesian", "evidential", "deep_ensemble"),
-    *("quantile", "corrected", "ablation", "cfgnn", "cfgnn_tuned", "cqr", "qpignn_single"),
+    *("quantile", "corrected", "ablation", "boosting_quantiles"),
+    *("cfgnn", "cfgnn_tuned", "cqr", "qpignn_single", "boosting"),
 )
 PREFIXES = ("conformal:", "ensemble:")
 """What may stand before the name of a method: a wrapper around it."""

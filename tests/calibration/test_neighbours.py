@@ -73,15 +73,23 @@ def test_own_rounding_is_not_left_in_sums() -> None:
 def test_score_of_one_bound_is_its_pinball_loss() -> None:
     y, bound = np.array([0.0, 3.0]), np.array([1.0, 1.0])
     unbounded = np.full(2, np.inf)
-    below = interval_scores(y, bound, unbounded, 0.9, "lower")
+    (below,) = interval_scores(y, bound, unbounded, 0.9, "lower")
     assert below == pytest.approx([0.9, 0.2])
-    above = interval_scores(-y, -unbounded, -bound, 0.9, "upper")
+    (above,) = interval_scores(-y, -unbounded, -bound, 0.9, "upper")
     assert above == pytest.approx([0.9, 0.2])
+
+
+def test_scores_of_heavy_tails_have_logarithms_as_second_kind() -> None:
+    """Widths are 2; the second target is missed by 1, which costs 2 / 0.1."""
+    y, bound = np.array([0.0, 2.0]), np.array([1.0, 1.0])
+    scores, logarithms = interval_scores(y, -bound, bound, 0.9, "both", heavy_tailed=True)
+    assert scores == pytest.approx([2, 22])
+    assert logarithms == pytest.approx(np.log([2, 22]))
 
 
 def test_is_better_needs_a_gain_beyond_chance() -> None:
     draw = np.random.default_rng(0)
-    plain = 1 + draw.random(400)
+    plain = 1 + draw.random((1, 400))
     assert is_better(plain - 0.1, plain)
     assert not is_better(plain, plain)
     assert not is_better(plain - 0.005, plain)  # certain, but not worth it
@@ -89,3 +97,15 @@ def test_is_better_needs_a_gain_beyond_chance() -> None:
     noise -= noise.mean()
     assert not is_better(plain - 0.05 + 3 * noise, plain)  # large, but not certain
     assert not is_better(plain + 0.1, plain)
+
+
+def test_is_better_heavy_tails_need_a_typical_gain_and_no_loss_on_average() -> None:
+    plain = np.append(np.ones(399), 1000.0)
+    better, worst = np.append(0.9 * np.ones(399), 1000.0), np.append(0.9 * np.ones(399), 1100.0)
+
+    def kinds(scores: np.ndarray) -> np.ndarray:
+        return np.stack([scores, np.log(scores)])
+
+    assert is_better(kinds(better), kinds(plain))
+    assert not is_better(kinds(worst), kinds(plain))
+    assert not is_better(kinds(0.999 * plain), kinds(plain))

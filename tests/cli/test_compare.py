@@ -69,6 +69,18 @@ def test_compare_all_datasets_runs_available_ones_and_lists_the_others(
     assert "left out: anaheim" in done.err
 
 
+def test_compare_all_and_another_method_runs_each_once(
+    qpignn: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("qpignn.methods.catalog.ALL", ("boosting_quantiles",))
+    shared = ("--datasets", "basic", "--seeds", 1, "--set", "max_iter=2", "--json")
+    names = "all,boosting,boosting_quantiles"
+    done = qpignn("compare", *shared, "--methods", names, "--results", tmp_path / "r.sqlite")
+    assert done.code == 0, done.err
+    methods = [row["method"] for row in json.loads(done.out)]
+    assert methods == ["boosting_quantiles", "boosting"]
+
+
 def test_compare_against_published_figures_prints_differences(compare: Run, tmp_path: Path) -> None:
     paper = tmp_path / "paper.csv"
     paper.write_text("model,dataset,metric,value\nQ,basic,picp,0.9\nQ,basic,mpiw,0.3\n")

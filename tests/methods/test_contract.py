@@ -26,6 +26,7 @@ from qpignn.methods.conformal import Conformal
 NAMES = (*METHODS, "conformal:sqr", "conformal:qpignn", "ensemble:rqr")
 FAST = {"correction_epochs": 10}
 SETTINGS = {"corrected": FAST, "cfgnn": FAST, "cfgnn_tuned": {**FAST, "trials": 2}}
+WITHOUT_NETS = ("boosting_quantiles", "boosting")
 pytestmark = pytest.mark.parametrize("name", NAMES)
 
 
@@ -44,7 +45,8 @@ def graph() -> Data:
 
 
 def make(name: str, **settings: object) -> IntervalMethod:
-    return make_method(name, **{"epochs": 30, **SETTINGS.get(name, {}), **settings})
+    quick = {"max_iter" if name in WITHOUT_NETS else "epochs": 30}
+    return make_method(name, **{**quick, **SETTINGS.get(name, {}), **settings})
 
 
 def inside(method: IntervalMethod) -> IntervalMethod:
@@ -96,12 +98,15 @@ def test_fit_changes_neither_graph_nor_global_generator(name: str, graph: Data) 
 
 
 def test_renaming_nodes_renames_intervals(name: str, graph: Data) -> None:
-    fitted = make(name).fit(graph)
+    named = Data(**graph.to_dict())
+    named.node_id = np.arange(1000, 1120)
+    fitted = make(name).fit(named)
     order = torch.randperm(120, generator=torch.Generator().manual_seed(1))
     position = torch.empty_like(order)
     position[order] = torch.arange(120)
     moved = Data(x=graph.x[order], edge_index=position[graph.edge_index])
-    a, b = fitted.predict_interval(moved), fitted.predict_interval(graph).select(order.numpy())
+    moved.node_id = named.node_id[order.numpy()]
+    a, b = fitted.predict_interval(moved), fitted.predict_interval(named).select(order.numpy())
     np.testing.assert_allclose(a.lower, b.lower, atol=1e-5)
     np.testing.assert_allclose(a.upper, b.upper, atol=1e-5)
 
@@ -168,13 +173,16 @@ def test_settings_changed_after_a_fit_do_not_relabel_it(
     name: str, graph: Data, tmp_path: Path
 ) -> None:
     fitted = make(name).fit(graph)
-    inside(fitted).set_params(confidence_level=0.5, hidden=8)
+    other = {"max_iter": 8} if name in WITHOUT_NETS else {"hidden": 8}
+    inside(fitted).set_params(confidence_level=0.5, **other)
     assert fitted.predict_interval(graph).confidence_level == 0.9
     fitted.save(tmp_path)
     assert load_method(tmp_path).confidence_level == 0.9
 
 
 def test_predict_after_a_failed_fit_raises_not_fitted(name: str, graph: Data) -> None:
+    if name in WITHOUT_NETS:
+        pytest.skip("trees of any accepted setting can be trained")
     method = make(name, lr=1e30)
     with pytest.raises(TrainingError):
         method.fit(graph)
@@ -197,7 +205,8 @@ def test_fit_without_weight_on_given_nodes_is_refused(name: str, graph: Data) ->
 
 
 def test_settings_accept_numpy_numbers(name: str, graph: Data, tmp_path: Path) -> None:
-    numbers = {"epochs": np.int64(3), "seed": np.int64(1), "confidence_level": np.float32(0.5)}
+    rounds = "max_iter" if name in WITHOUT_NETS else "epochs"
+    numbers = {rounds: np.int64(3), "seed": np.int64(1), "confidence_level": np.float32(0.5)}
     make(name, **numbers).fit(graph).save(tmp_path)
     assert load_method(tmp_path).seed == 1
 

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 
 from qpignn import QpiGNN, check_graph, load_dataset, load_method, make_method, split_nodes
 from qpignn.errors import ModelFileError, SettingError, UnknownNameError
-from qpignn.methods.catalog import METHODS
+from qpignn.methods.catalog import METHODS, setting_names
 
 NAMES = (*METHODS, "conformal:sqr")
 NAMED = ("income", "age", "rate", "share")
@@ -43,6 +43,8 @@ def moved(graph: Data, nodes: Any, column: int, value: float) -> Data:
 
 
 def quick(name: str, **settings: Any) -> Any:
+    if "epochs" not in setting_names(name):
+        return make_method(name, max_iter=20, **settings)
     return make_method(name, epochs=3, hidden=8, **settings)
 
 

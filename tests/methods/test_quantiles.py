@@ -18,7 +18,11 @@ def data() -> Data:
 
 
 def test_sqr_answers_any_level_as_if_fitted_for_it(data: Data) -> None:
-    settings = {"epochs": 40, "patience": None}  # stopping looks at the level, the loss does not
+    settings = {
+        "epochs": 40,
+        "patience": None,
+        "novelty": "off",
+    }  # stopping looks at the level, the loss does not
     asked = make_method("sqr", **settings).fit(data).predict_interval(data, confidence_level=0.6)
     fitted = make_method("sqr", confidence_level=0.6, **settings).fit(data).predict_interval(data)
     np.testing.assert_array_equal(asked.lower, fitted.lower)
@@ -43,7 +47,7 @@ def test_training_nodes_are_covered_as_wanted(name: str, data: Data) -> None:
 
 
 def test_evidential_bounds_are_those_of_the_student_law(data: Data) -> None:
-    fitted = make_method("evidential", epochs=20).fit(data)
+    fitted = make_method("evidential", epochs=20, novelty="off").fit(data)
     with torch.no_grad():
         outputs = fitted.net_(encoder_inputs(fitted, data))
         gamma, nu, a, b = (part[0].double().numpy() for part in fitted._law(outputs))

@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 
 from qpignn import Conformal, QpiGNN, load_method, make_method, split_nodes
 from qpignn.intervals import Intervals
-from qpignn.methods.catalog import METHODS
+from qpignn.methods.catalog import METHODS, setting_names
 from qpignn.runtime.torch_state import torch_defaults
 
 FAST = {"correction_epochs": 5}
@@ -98,7 +98,9 @@ def graph() -> Data:
 
 
 def intervals(name: str, data: Data) -> Intervals:
-    return make_method(name, epochs=12, **SETTINGS.get(name, {})).fit(data).predict_interval(data)
+    quick = {"epochs": 12} if "epochs" in setting_names(name) else {}
+    method = make_method(name, **quick, **SETTINGS.get(name, {}))
+    return method.fit(data).predict_interval(data)
 
 
 def same_bits(a: Intervals, b: Intervals) -> bool:

@@ -57,6 +57,8 @@ def graph() -> Data:
 
 def quick(name: str) -> dict[str, Any]:
     more = {"correction_epochs": 1, "trials": 0} if name in ("corrected", "cfgnn") else {}
+    if "epochs" not in setting_names(name):
+        return {"max_iter": 2}
     return {**QUICK, **more, **({"passes": 2} if name == "mc_dropout" else {})}
 
 
@@ -81,7 +83,9 @@ def test_invalid_setting_is_refused_with_its_name_and_expectation(name: str, set
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-@pytest.mark.parametrize("name", ["qpignn", "mc_dropout", "cfgnn", "rqr", "ablation", "evidential"])
+@pytest.mark.parametrize(
+    "name", ["qpignn", "mc_dropout", "cfgnn", "rqr", "ablation", "evidential", "boosting"]
+)
 def test_accepted_setting_can_be_fitted_saved_and_loaded(
     name: str, graph: Data, tmp_path: Path
 ) -> None:

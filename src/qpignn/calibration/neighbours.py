@@ -22,7 +22,7 @@ from qpignn.metrics import winkler_scores
 
 CLIP = 5.0  # standard deviations of a column
 WORTH = 0.99  # held-out score, over that without neighbours, up to which they are used
-CERTAIN = 2.0  # standard errors of the mean gain
+CERTAIN = 1.0  # standard errors of the mean gain
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def neighbour_columns(value: Floats, half_width: Floats, sums: Floats) -> Floats
 def interval_scores(
     y: Floats, lower: Floats, upper: Floats, level: float, side: str, *, heavy_tailed: bool = False
 ) -> Floats:
-    """Return the score of each interval, (units,): Winkler's, or for a single bound the pinball.
+    """Return the scores of each interval, (kinds, units): Winkler's, or the pinball of one bound.
 
     Args:
         y: (units,), targets.
@@ -129,33 +129,37 @@ def interval_scores(
         upper: (units,), upper bounds.
         level: wanted coverage.
         side: ``both``, ``lower`` or ``upper``.
-        heavy_tailed: whether a few targets are far larger than the others; logarithms are returned.
+        heavy_tailed: whether a few targets are far larger than the others; the logarithms of the
+            scores are then the second kind.
     """
     if side == "both":
         scores = winkler_scores(y, lower, upper, confidence_level=level)
     else:
         off = y - lower if side == "lower" else upper - y
         scores = np.where(off < 0, -level * off, (1 - level) * off)
-    return np.log(np.maximum(scores, np.finfo(np.float64).tiny)) if heavy_tailed else scores
+    logarithms = [np.log(np.maximum(scores, np.finfo(np.float64).tiny))] if heavy_tailed else []
+    return np.stack([scores, *logarithms])
 
 
-def is_better(scores: Floats, plain: Floats, *, heavy_tailed: bool = False) -> bool:
+def is_better(scores: Floats, plain: Floats) -> bool:
     """Whether held-out intervals with neighbours are better than those without.
 
-    Their mean score must be lower by a hundredth, and by more than chance would explain.
+    The mean of the last kind of scores must be lower by a hundredth, and by more than its standard
+    error. Where that are logarithms, which a few far larger targets do not decide, the mean score
+    itself must not be higher.
 
     Args:
-        scores: (units,), of the intervals with neighbours.
-        plain: (units,), of those without.
-        heavy_tailed: whether these are logarithms.
+        scores: (kinds, units), of the intervals with neighbours; see :func:`interval_scores`.
+        plain: (kinds, units), of those without.
 
     Returns:
         Whether they are.
     """
     gain = plain - scores
+    heavy_tailed = len(gain) > 1
     least = -math.log(WORTH) if heavy_tailed else (1 - WORTH) * float(plain.mean())
-    error = float(gain.std()) / math.sqrt(len(gain))
-    return bool(gain.mean() > max(least, CERTAIN * error))
+    error = float(gain[-1].std()) / math.sqrt(gain.shape[1])
+    return bool(gain[-1].mean() > max(least, CERTAIN * error) and gain[0].mean() > 0)
 
 
 def with_known_neighbours(sums: Floats) -> Masks:

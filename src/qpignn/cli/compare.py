@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, Any
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 KNOWN = {"protocol": protocol_names(), "view": VIEWS, "split": SPLITS, "engine": ENGINES}
 """The words that options know."""
+EVERY = "all"
+"""The name that stands for several methods; others may stand beside it."""
 
 
 def compare(
@@ -72,7 +74,7 @@ def compare(
         nodes: Your own node table, as in 'fit'.
         edges: Edge table.
         roles: Roles of the columns and format of the files, one option each.
-        methods: Names, by commas, or all; mine.py:Class for a method of your own.
+        methods: Names, by commas, all among them; mine.py:Class for a method of your own.
         seeds: How many seeds.
         view: transductive (default), inductive, isolated.
         split: random (default), degree, community.
@@ -89,7 +91,7 @@ def compare(
 
     levels = [check_level(one, "--confidence") for one in options.numbers(confidence)]
     _check_input(datasets, nodes, edges, roles)
-    for name in [] if methods == "all" else options.names(methods):
+    for name in [name for name in options.names(methods) if name != EVERY]:
         options.check_method(name)
     choices: dict[str, Any] = {"protocol": protocol, "view": view, "split": split}
     given = {name: word for name, word in {**choices, "engine": engine}.items() if word is not None}
@@ -99,7 +101,6 @@ def compare(
         _check_table(out)
     # all that takes time to import comes from here on
     from qpignn.experiments.cell import grid
-    from qpignn.methods.catalog import ALL
     from qpignn.paper.reference_figures import check_single_method, read_figures
 
     settings = options.settings_of(more, epochs=epochs, lambda_width=lambda_width)
@@ -108,7 +109,7 @@ def compare(
     with _own_graph(nodes, edges, roles) as own:
         cells = grid(
             _datasets(datasets) if own is None else [own],
-            list(ALL) if methods == "all" else options.names(methods),
+            _methods(methods),
             seeds,
             **choices,
             confidence_levels=levels,
@@ -210,6 +211,13 @@ def run_shown(
     for cell, error in outcome.failures:
         say(f"failed: {label(cell)}: {error}")
     return outcome
+
+
+def _methods(wanted: str) -> list[str]:
+    from qpignn.methods.catalog import ALL
+
+    chosen = (ALL if name == EVERY else (name,) for name in options.names(wanted))
+    return [*chain.from_iterable(chosen)]
 
 
 def _datasets(wanted: str) -> list[str]:

@@ -39,7 +39,7 @@ NOT_COMPUTING = (
     *("paper/tables.py", "paper/variants.py"),
 )
 """Packages and files whose code only names, plans, stores, examines or shows results."""
-LIBRARIES = ("torch", "torch_geometric", "numpy", "scipy", "networkx", "optuna")
+LIBRARIES = ("torch", "torch_geometric", "numpy", "scipy", "scikit-learn", "networkx", "optuna")
 """Libraries that compute: another version may change a figure."""
 SHORT = 12
 """Characters of a digest that are shown."""

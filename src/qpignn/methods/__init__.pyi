@@ -2,6 +2,7 @@ from .ablation import Ablation as Ablation
 from .base import Bounds as Bounds
 from .base import IntervalMethod as IntervalMethod
 from .bayesian import Bayesian as Bayesian
+from .boosting import Boosting as Boosting
 from .catalog import load_method as load_method
 from .catalog import make_method as make_method
 from .cfgnn import CorrectedGNN as CorrectedGNN

@@ -20,6 +20,7 @@ from qpignn.io.locks import read_consistent
 from qpignn.methods.ablation import Ablation
 from qpignn.methods.base import IntervalMethod
 from qpignn.methods.bayesian import Bayesian
+from qpignn.methods.boosting import Boosting
 from qpignn.methods.cfgnn import CorrectedGNN
 from qpignn.methods.conformal import Conformal
 from qpignn.methods.deep_ensemble import DeepEnsemble
@@ -48,12 +49,14 @@ CLASSES: dict[str, type[IntervalMethod]] = {
     "quantile": QuantileGNN,
     "corrected": CorrectedGNN,
     "ablation": Ablation,
+    "boosting_quantiles": Boosting,
 }
 NAMED: dict[str, tuple[str, dict[str, Any]]] = {
     "cfgnn": ("conformal:corrected", {}),
     "cfgnn_tuned": ("conformal:corrected", {"trials": 20}),
     "cqr": ("conformal:quantile", {}),
     "qpignn_single": ("qpignn", {"members": 1}),
+    "boosting": ("conformal:boosting_quantiles", {}),
 }
 """Names for a method with certain settings."""
 

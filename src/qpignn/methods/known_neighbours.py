@@ -141,7 +141,7 @@ class KnownNeighbours:
             scores.append(sample.scores(outputs, one, scalings[level], level))
             plain.append(sample.plain_scores(level))
         means = (np.mean(part, axis=0) for part in (scores, plain))
-        if not is_better(*means, heavy_tailed=fitted.heavy_tailed):
+        if not is_better(*means):
             return None, history
         return replace(made, scalings=scalings), history
 

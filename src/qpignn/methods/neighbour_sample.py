@@ -192,7 +192,7 @@ class Sample:
         return self.fitted.scalers.in_target_unit(torch.from_numpy(z)).numpy()
 
     def plain_scores(self, level: float) -> Floats:
-        """Return the scores of held-out intervals of the first stage, (rows,).
+        """Return the scores of held-out intervals of the first stage, (kinds, rows).
 
         Args:
             level: of the intervals.
@@ -208,7 +208,7 @@ class Sample:
         scaling: WidthScaling,
         level: float,
     ) -> Floats:
-        """Return the score of each interval; logarithms of it where targets have a heavy tail.
+        """Return the scores of each interval, (kinds, rows).
 
         They are those to be expected of the average of all members, of which only some held a unit
         out: to first order, scores are linear in one over the number of averaged members.

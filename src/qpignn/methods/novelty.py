@@ -34,15 +34,14 @@ from qpignn.calibration.widening import (
 )
 from qpignn.calibration.width_scaling import Floats, Masks
 from qpignn.data.feature_range import FeatureRange
-from qpignn.data.matrix import is_sparse, to_scipy
+from qpignn.data.matrix import is_sparse
 from qpignn.data.scaling import Scaler, TargetScaler, fit_feature_scaler, fit_target_scaler
 from qpignn.encoders.inputs import shared_matrices
 from qpignn.errors import QpignnWarning
 from qpignn.intervals import check_levels
 from qpignn.io.tensors import check_tensors
 from qpignn.methods.known_nodes import KnownNodes
-from qpignn.methods.surroundings import REGIONS, Metric, Surroundings
-from qpignn.runtime.memory import row_chunks
+from qpignn.methods.surroundings import COMBINED, REGIONS, Metric, Surroundings, combinations
 from qpignn.runtime.randomness import numpy_rng
 from qpignn.tasks.base import FitInputs
 
@@ -52,7 +51,6 @@ if TYPE_CHECKING:
     from qpignn.methods.base import Bounds, IntervalMethod
 
 FOLDS = 5
-COMBINED = 16  # feature columns above which as many random combinations of them are compared
 WIDE = 64  # feature columns above which they share one slope
 RANDOM_FEATURES = 128  # of the small regression
 MOST = 20_000  # given units that limits and growth are learnt from
@@ -160,7 +158,7 @@ class Novelty:
         """
         near = Surroundings(data)
         features, own = self.range.cut(data.x)
-        combined = _combinations(features, self.scaler)
+        combined = combinations(features, self.scaler)
         unusual = near.unusual(combined, self.metric)
         given = self.given.found_in(data)
         far = near.distances(own, given, unusual)
@@ -206,7 +204,10 @@ class Novelty:
         more = upper - lower - (bounds.upper - bounds.lower)  # due to the model, not to noise
         part = bounds.epistemic
         epistemic = None if part is None else torch.where(there, part + more, part)
-        return replace(bounds, lower=lower, upper=upper, epistemic=epistemic)
+        without = bounds.width_without
+        if without is not None:
+            without = np.where(moved, without + more.numpy(), without)
+        return replace(bounds, lower=lower, upper=upper, epistemic=epistemic, width_without=without)
 
     def state(self) -> dict[str, Tensor]:
         """Return everything as tensors, to be saved beside a model."""
@@ -306,22 +307,6 @@ def _with_features(data: Data, x: Tensor) -> Data:
     return changed
 
 
-def _combinations(x: Tensor, scaler: Scaler) -> Tensor:
-    """Return scaled columns, or if there are many of them random combinations, (nodes, terms)."""
-    if not is_sparse(x) and x.shape[1] <= COMBINED:
-        return scaler.transform(x)
-    weights = numpy_rng(0, "novelty combinations").normal(size=(x.shape[1], COMBINED))
-    if is_sparse(x):
-        scaled, offset = scaler.transform_sparse(x, torch.float64)
-        moved = 0 if offset is None else offset.numpy() @ weights
-        return torch.from_numpy(to_scipy(scaled) @ weights + moved).float()
-    # scaled by the weights, in float64: x may be far from zero
-    mixed = torch.from_numpy(weights) / scaler.scale.unsqueeze(1)
-    shift = scaler.shift @ mixed
-    parts = [(x[chunk].double() @ mixed - shift).float() for chunk in row_chunks(len(x))]
-    return torch.cat(parts)
-
-
 def _halves(bounds: Bounds, target: TargetScaler) -> tuple[Floats, Floats, Floats]:
     """Return prediction and half-widths below and above in the unit of the scaled target."""
     numbers = (bounds.prediction, bounds.lower, bounds.upper)
@@ -390,7 +375,7 @@ class _Sample:
         """
         draw, rows, near = numpy_rng(0, "novelty"), given.nonzero().flatten(), Surroundings(data)
         rows = rows[torch.from_numpy(np.sort(draw.permutation(len(rows))[:MOST]))]
-        combined = _combinations(data.x, scaler)
+        combined = combinations(data.x, scaler)
         fold = draw.permutation(len(rows)) % FOLDS
         return cls(near, given, rows, combined, near.positions(combined, rows), fold)
 

@@ -14,12 +14,16 @@ from torch import Tensor
 
 from qpignn.calibration.widening import UNREACHABLE, Distances
 from qpignn.calibration.width_scaling import Floats, Masks
+from qpignn.data.matrix import is_sparse, to_scipy
+from qpignn.data.scaling import Scaler
 from qpignn.encoders.inputs import aggregation_matrix
 from qpignn.runtime.memory import row_chunks
+from qpignn.runtime.randomness import numpy_rng
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
 
+COMBINED = 16  # feature columns above which as many random combinations of them are compared
 REGIONS = 5
 LONGEST = 50  # edges of a path that are counted
 
@@ -187,3 +191,24 @@ class Metric:
         moved = (positions - self.mean.astype(np.float32)) @ root
         squares = np.einsum("ij,ij->i", moved, moved) / len(root)
         return np.asarray(np.sqrt(squares, dtype=np.float64))
+
+
+def combinations(x: Tensor, scaler: Scaler) -> Tensor:
+    """Return scaled columns, or if there are many of them random combinations, (nodes, terms).
+
+    Args:
+        x: (nodes, columns), dense or CSR.
+        scaler: of the columns.
+    """
+    if not is_sparse(x) and x.shape[1] <= COMBINED:
+        return scaler.transform(x)
+    weights = numpy_rng(0, "novelty combinations").normal(size=(x.shape[1], COMBINED))
+    if is_sparse(x):
+        scaled, offset = scaler.transform_sparse(x, torch.float64)
+        moved = 0 if offset is None else offset.numpy() @ weights
+        return torch.from_numpy(to_scipy(scaled) @ weights + moved).float()
+    # scaled by the weights, in float64: x may be far from zero
+    mixed = torch.from_numpy(weights) / scaler.scale.unsqueeze(1)
+    shift = scaler.shift @ mixed
+    parts = [(x[chunk].double() @ mixed - shift).float() for chunk in row_chunks(len(x))]
+    return torch.cat(parts)
