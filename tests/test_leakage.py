@@ -113,7 +113,7 @@ class Hoarding(QuantileGNN):
 def test_method_that_uses_hidden_targets_is_detected(
     cheat: type[QuantileGNN], sign: str, graph: Data, saw: list[str]
 ) -> None:
-    assert sign in signs(lambda: cheat(epochs=3), graph, graph.test_mask, saw)
+    assert sign in signs(lambda: cheat(epochs=3, novelty="off"), graph, graph.test_mask, saw)
 
 
 @pytest.mark.parametrize("name", ["qpignn", "conformal:sqr"])

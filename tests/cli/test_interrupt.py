@@ -20,7 +20,7 @@ Run = Callable[..., Any]
 EPOCHS = 40
 OPTIONS = (
     *("fit", "--dataset", "basic", "--set", "members=5", "--set", "hidden=8"),
-    *("--set", "patience=null", "--epochs", EPOCHS),
+    *("--set", "patience=null", "--epochs", EPOCHS, "--set", "neighbours=off"),
 )
 WARNING = "warning: training was interrupted after {} of at most {} epochs, so these intervals"
 # as python -m qpignn, but every step is announced, and slow enough for a signal to find it

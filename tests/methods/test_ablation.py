@@ -26,7 +26,8 @@ def covered(data: Data, name: str, protocol: str = "corrected", **settings: obje
 
 @pytest.mark.parametrize("margin", [0.05, 0.1])
 def test_ablation_fixed_margin_is_a_share_of_the_given_range(margin: float, data: Data) -> None:
-    method = make_method("ablation", head="fixed", margin=margin, epochs=3).fit(data)
+    settings = {"margin": margin, "epochs": 3, "novelty": "off"}
+    method = make_method("ablation", head="fixed", **settings).fit(data)
     given = data.y[data.train_mask]
     wanted = 2 * margin * float(given.max() - given.min())
     np.testing.assert_allclose(method.predict_interval(data).width, wanted, rtol=1e-4)

@@ -29,7 +29,9 @@ from correlated import (
     without_neighbours,
 )
 from qpignn.calibration.neighbours import KnownErrors
+from qpignn.errors import QpignnWarning
 from qpignn.methods.net import NetMethod
+from qpignn.training.weights import FlatWeights
 
 SEEDS = range(5)
 
@@ -93,6 +95,35 @@ def test_fit_few_given_nodes_or_no_edges_has_no_second_stage(data: Data) -> None
     assert make().fit(data, few).known_neighbours_ is None
     alone = changed(data, edge_index=torch.empty(2, 0, dtype=torch.long))
     assert make().fit(alone).known_neighbours_ is None
+
+
+def test_fit_one_member_or_two_has_no_second_stage(data: Data) -> None:
+    """Given units that some member held out are too few to train the others on."""
+    for members in (1, 2):
+        assert make(members=members).fit(data).known_neighbours_ is None
+
+
+@pytest.mark.parametrize("steps", [0, 7])
+def test_fit_interrupted_in_the_second_stage_keeps_the_nets(
+    steps: int, data: Data, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, done, first = FlatWeights.step, 0, len(make(neighbours="off").fit(data).history_)
+
+    def step(weights: FlatWeights) -> None:
+        nonlocal done
+        if done == first + steps:
+            raise KeyboardInterrupt
+        done += 1
+        plain(weights)
+
+    monkeypatch.setattr(FlatWeights, "step", step)
+    with pytest.warns(QpignnWarning, match=f"interrupted after {first + steps} of at most 120"):
+        model = make().fit(data)
+    assert model.known_neighbours_ is None
+    monkeypatch.undo()
+    with pytest.warns(QpignnWarning, match="interrupted"):
+        intervals = model.predict_interval(data)
+    assert same(intervals, make(neighbours="off").fit(data).predict_interval(data))
 
 
 # ---- whom it reaches

@@ -97,7 +97,9 @@ def assert_same(model: IntervalMethod, other: IntervalMethod, data: Data) -> Non
 FITS = {
     "default": ("qpignn", {"members": 5}),
     "patience": ("qpignn", {"members": 5, "epochs": 60, "patience": 5, "lr": 0.1}),
-    "batches": ("qpignn", {"members": 5, "batch_size": 16}),  # of 60 nodes: four an epoch
+    "two transforms": ("qpignn", {"members": 5, "neighbours": "off"}),
+    # of 60 nodes: four steps per epoch
+    "batches": ("qpignn", {"members": 5, "batch_size": 16, "neighbours": "off"}),
     "single": ("qpignn", {"lambda_width": 0.05, "dropout": 0.5}),
     "three layers": ("qpignn", {"members": 5, "layers": 3}),
     "tuned": ("qpignn", {"lambda_width": "tuned", "trials": 3, "epochs": 10}),
@@ -152,7 +154,7 @@ def test_fit_killed_within_an_epoch_resumes_before_it(
 def test_fit_killed_repeatedly_gives_the_same_bits(
     skewed: Data, steps: Steps, tmp_path: Path
 ) -> None:
-    name, settings = FITS["default"]
+    name, settings = FITS["two transforms"]
     alone = make(name, settings).fit(skewed)
     every, runs = steps.done, 0
     assert every == 40  # both transforms
@@ -168,7 +170,7 @@ def test_fit_killed_repeatedly_gives_the_same_bits(
 
 
 def test_resume_notifies_once_of_its_epoch(skewed: Data, steps: Steps, tmp_path: Path) -> None:
-    name, settings = FITS["default"]
+    name, settings = FITS["two transforms"]
     steps.restart(stop=25)  # twenty of the first training, five of the second
     messages: list[str] = []
     with pytest.raises(Killed):
@@ -183,7 +185,7 @@ def test_resume_notifies_once_of_its_epoch(skewed: Data, steps: Steps, tmp_path:
 def test_between_two_times_only_finished_trainings_are_kept(
     skewed: Data, steps: Steps, tmp_path: Path
 ) -> None:
-    name, settings = FITS["default"]
+    name, settings = FITS["two transforms"]
     alone = make(name, settings).fit(skewed)
     steps.restart(stop=25)
     with pytest.raises(Killed):
@@ -210,7 +212,7 @@ def test_checkpoint_is_written_after_its_interval(
 def test_checkpoints_with_writes_false_writes_nothing(
     skewed: Data, steps: Steps, tmp_path: Path
 ) -> None:
-    name, settings = FITS["default"]
+    name, settings = FITS["two transforms"]
     folder = tmp_path / "kept"
     alone = fit_kept(name, settings, skewed, folder, writes=False)
     assert not folder.exists()

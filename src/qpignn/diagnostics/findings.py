@@ -112,11 +112,12 @@ def novelty_findings(intervals: Intervals) -> list[Finding]:
     rest = sum(count for _, count in reasons[NAMED:])
     named += [f"{rest:,} by others"] if rest else []
     one = len(beyond) == 1
+    farther = "wider" if intervals.bound is None else "farther out"
     text = (
         f"{len(beyond):,} of {plural(len(intervals), 'node')} {'lies' if one else 'lie'} beyond "
         f"what was learnt: {', '.join(named)} "
-        f"({quoted(intervals.node_id[farthest].tolist(), NAMED)}); their intervals are wider, and "
-        f"how often they cover is not known"
+        f"({quoted(intervals.node_id[farthest].tolist(), NAMED)}); their "
+        f"{WORDINGS[intervals.side].many} are {farther}, and how often they cover is not known"
     )
     return [Finding("novelty", "warning" if many else "note", text)]
 

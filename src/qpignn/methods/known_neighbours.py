@@ -55,7 +55,7 @@ if TYPE_CHECKING:
     from qpignn.methods.qpignn import QpiGNN
     from qpignn.training.history import History
 
-FEW = 100  # given units with known neighbours below which there is no second stage
+FEW = 100  # given units with known neighbours that each member is trained on, at least
 START = 0.1  # factor of the head's random initial weights: it starts near the first stage
 SETTINGS: dict[str, Any] = {
     "encoder": "mlp",
@@ -110,8 +110,10 @@ class KnownNeighbours:
         sample = Sample.of(method, inputs, fitted, levels[-1])
         if sample is None or sample.rows.sum() < max(FEW, *map(enough_for, levels)):
             return None, None
-        stage, scaler = second_stage_of(method), sample.scaler()
         held_out = sample.held_out[:, sample.rows]
+        if (~held_out).sum(axis=1).min() < FEW:  # of one member, all are held out
+            return None, None
+        stage, scaler = second_stage_of(method), sample.scaler()
         value, half_width, z = sample.first_stage
         graph, y, weight = (
             _graph(stage, scaler, sample.columns),

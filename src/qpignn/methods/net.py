@@ -341,6 +341,7 @@ class NetMethod(DeprecatedStart, IntervalMethod):
 
     def check_settings(self) -> None:
         """Raise SettingError if a setting has a value that is not allowed."""
+        check_choice("neighbours", self.neighbours, NEIGHBOURS_SETTINGS)  # members depend on it
         check_integer("members", member_count(self))
         super().check_settings()
         check_choice("scaling", self.scaling, SCALINGS)
@@ -362,7 +363,6 @@ class NetMethod(DeprecatedStart, IntervalMethod):
         check_integer("hidden", self.hidden)
         check_integer("layers", self.layers)
         check_limits(self.y_min, self.y_max)
-        check_choice("neighbours", self.neighbours, NEIGHBOURS_SETTINGS)
         if self.neighbours == "auto" and not self.cross_fits:
             raise SettingError(
                 f"neighbours: expected 'off' for {type(self).__name__}, whose outputs are not "

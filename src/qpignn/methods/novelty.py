@@ -19,6 +19,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from scipy.stats import norm
+from threadpoolctl import threadpool_limits
 from torch import Tensor
 
 from qpignn.calibration.widening import (
@@ -159,8 +160,8 @@ class Novelty:
         """
         near, x = Surroundings(data), best_layout(data.x)
         features, own = self.range.cut(x)
-        combined = combinations(features, self.scaler)
-        unusual = near.unusual(combined, self.metric)
+        with _one_thread():
+            unusual = near.unusual(combinations(features, self.scaler), self.metric)
         given = self.given.found_in(data)
         far = near.distances(own, given, unusual)
         if not bool(given.any()):
@@ -291,7 +292,7 @@ def fit_novelty(method: IntervalMethod, inputs: FitInputs) -> Novelty:
     """
     plain, levels = copy.copy(method), check_levels(method.confidence_level)
     plain.known_neighbours_ = None
-    with warnings.catch_warnings(), shared_matrices():
+    with warnings.catch_warnings(), shared_matrices(), _one_thread():
         warnings.simplefilter("ignore", QpignnWarning)  # predictions for the own graph
         targets = inputs.task.targets(inputs.data)
         scaler = method.y_scaler_
@@ -299,6 +300,11 @@ def fit_novelty(method: IntervalMethod, inputs: FitInputs) -> Novelty:
             scaler = fit_target_scaler(targets, inputs.given)
         targets = targets.where(inputs.given, torch.nan)
         return Novelty.fit(inputs.data, targets, scaler, plain._predict, levels)
+
+
+def _one_thread() -> threadpool_limits:
+    """Use one thread for linear algebra, whose last bits depend on the number of threads."""
+    return threadpool_limits(limits=1, user_api="blas")
 
 
 def _with_features(data: Data, x: Tensor) -> Data:

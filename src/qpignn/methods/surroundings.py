@@ -50,8 +50,8 @@ class Surroundings:
         Returns:
             (wanted, 2 · terms + 1)
         """
-        wanted = torch.zeros(len(combined), dtype=torch.bool)
-        wanted[rows] = True
+        wanted = np.zeros(len(combined), dtype=np.bool_)
+        wanted[rows.numpy()] = True
         return np.concatenate([part[wanted[chunk]] for chunk, part in self._positions(combined)])
 
     def unusual(self, combined: Tensor, metric: Metric) -> Floats:

@@ -1,6 +1,6 @@
 """The same method without edges, to see what the graph adds."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from sklearn.base import clone
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from torch_geometric.data import Data
 
 NO_GRAPH = "mlp"  # the encoder that uses no edges
+USES_EDGES = ("novelty", "neighbours")  # settings that make any encoder's intervals use them
 
 
 def fit_without_graph(model: IntervalMethod, data: "Data") -> IntervalMethod:
@@ -21,7 +22,8 @@ def fit_without_graph(model: IntervalMethod, data: "Data") -> IntervalMethod:
         data: the graph of its fit; the given units are those of the graph's masks.
 
     Returns:
-        The fitted copy; all other settings are those of ``model``.
+        The fitted copy; all other settings are those of ``model``, but ``novelty`` and
+        ``neighbours``, which are off because they use edges.
 
     Raises:
         SettingError: if the method has no encoder, or already uses no edges.
@@ -37,5 +39,9 @@ def fit_without_graph(model: IntervalMethod, data: "Data") -> IntervalMethod:
         raise SettingError(
             f"expected a model that uses edges to compare with, got one with encoder {NO_GRAPH!r}"
         )
-    plain: IntervalMethod = clone(model).set_params(**{names[0]: NO_GRAPH})
+    changes: dict[str, Any] = {names[0]: NO_GRAPH}
+    for name, value in settings.items():
+        if name.rpartition("__")[2] in USES_EDGES and value is not None:
+            changes[name] = "off"
+    plain: IntervalMethod = clone(model).set_params(**changes)
     return plain.fit(data)
