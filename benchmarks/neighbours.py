@@ -1,9 +1,8 @@
 """Known targets of neighbours: one fit, predicted with its second stage and without.
 
     python benchmarks/neighbours.py [--datasets …] [--seeds 10] [--first 0] [--figure PATH]
-    python benchmarks/neighbours.py cost [--nodes 1000000] [--epochs 1,2,3]
 
-The first form fits the default on random splits of data sets, a fifth of the nodes for testing, and
+Fits the default on random splits of data sets, a fifth of the nodes for testing, and
 predicts test nodes twice: with the second stage, and with the same nets alone, which is what
 ``neighbours="off"`` gives bit for bit. Printed are, as Markdown: coverage (PICP), mean width (MPIW)
 and Winkler score, off → on, means over seeds, the latter two in units of the given targets' range;
@@ -18,10 +17,6 @@ nets, most of which were trained on them.
 Then coverage by number of known neighbours, pooled over seeds, with 95 % Wilson intervals. Test
 nodes of different seeds overlap, so that these are somewhat too short. A second stage that is not
 used counts as equal to the plain prediction. The figure leaves out groups of fewer than ten nodes.
-
-``cost`` compares default fits with ``neighbours="auto"`` and ``"off"``, each in a process of its
-own: seconds and peak memory of the process on education, and on a random graph with 32 features,
-ten edges per node in both directions and half of the nodes given, for some numbers of epochs.
 """
 
 from __future__ import annotations
@@ -30,7 +25,6 @@ import argparse
 import copy
 import math
 import statistics
-import time
 import warnings
 from collections import defaultdict
 from collections.abc import Callable
@@ -42,9 +36,7 @@ import numpy as np
 import torch
 from torch_geometric.data import Data
 
-from child import in_a_child
-from peak import peak_so_far
-from qpignn import check_graph, load_dataset, make_method, split_nodes
+from qpignn import load_dataset, make_method, split_nodes
 from qpignn.data.adjacency import symmetric_adjacency
 from qpignn.diagnostics.coverage import count_coverage
 from qpignn.diagnostics.grouping import FEWEST
@@ -230,79 +222,16 @@ def compare(names: list[str], seeds: range) -> dict[str, list[Result]]:
     return results
 
 
-def random_graph(nodes: int) -> tuple[Data, Any]:
-    """Return a graph with 20 stored edges per node, and which nodes are given.
-
-    Targets are the first feature plus the mean of a hidden number over neighbours and the node.
-    """
-    generator = torch.Generator().manual_seed(0)
-    x = torch.randn(nodes, 32, generator=generator)
-    ends = torch.randint(0, nodes, (2, 10 * nodes), generator=generator)
-    hidden = torch.randn(nodes, generator=generator)
-    around = hidden.index_add(0, ends[0], hidden[ends[1]]).index_add(0, ends[1], hidden[ends[0]])
-    y = x[:, 0] + around / math.sqrt(21)
-    data = Data(x=x, y=y, edge_index=torch.cat([ends, ends.flip(0)], dim=1))
-    return check_graph(data), torch.arange(nodes) % 2 == 0
-
-
-def fit_once(data: Data, given: Any, settings: dict[str, Any]) -> tuple[float, float, float, bool]:
-    """Return seconds of a fit and of a prediction, peak megabytes, and whether it is used."""
-    start = time.perf_counter()
-    model = make_method("qpignn", confidence_level=LEVEL, **settings).fit(data, given)
-    fitted = time.perf_counter()
-    model.predict_interval(data)
-    end = time.perf_counter()
-    return fitted - start, end - fitted, peak_so_far(), model.known_neighbours_ is not None
-
-
-def print_cost(label: str, data: Data, given: Any, repeats: int, **settings: Any) -> None:
-    """Print medians of interleaved fits with ``auto`` and ``off``, each in a process of its own."""
-    runs: dict[str, list[Any]] = {"auto": [], "off": []}
-    for seed in range(repeats):
-        for choice, done in runs.items():
-            one = {"neighbours": choice, "seed": seed, **settings}
-            done.append(in_a_child(fit_once, data, given, one))
-    on, off = (
-        [statistics.median(run[place] for run in done) for place in range(3)]
-        for done in runs.values()
-    )
-    used = sum(run[3] for run in runs["auto"])
-    cells = " | ".join(f"{a:,.1f} | {b:,.1f} | {a / b:.2f}" for a, b in zip(on, off, strict=True))
-    print(f"| {label} | {cells} | {used} of {repeats} |", flush=True)
-
-
-def cost(nodes: int, epochs: list[int], repeats: int) -> None:
-    """Print what the second stage costs."""
-    print(
-        "| fit | fit, s | off | × | prediction, s | off | × | peak MB | off | × | used |\n"
-        "|---" + "|---:" * 9 + "|---|"
-    )
-    data = split_nodes(load_dataset("education"), test=0.2, seed=0)
-    print_cost("education", data, data.train_mask, repeats)
-    if not nodes:
-        return
-    data, given = random_graph(nodes)
-    for count in epochs:
-        label = f"{nodes:,} nodes, {data.edge_index.shape[1]:,} edges, epochs={count}"
-        print_cost(label, data, given, 1, epochs=count, batch_size=8192)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("kind", nargs="?", choices=("compare", "cost"), default="compare")
     parser.add_argument("--datasets", default=",".join(DATASETS))
-    parser.add_argument("--seeds", type=int, help="default 10; of cost: repeats, default 3")
+    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--first", type=int, default=0, help="the first seed")
     parser.add_argument("--figure", type=Path)
-    parser.add_argument("--nodes", type=int, default=0, help="of cost: of the random graph")
-    parser.add_argument("--epochs", default="1,2,3", help="of cost: on the random graph")
     options = parser.parse_args()
     warnings.simplefilter("ignore", QpignnWarning)
     torch.set_num_threads(1)
-    if options.kind == "cost":
-        cost(options.nodes, [int(one) for one in options.epochs.split(",")], options.seeds or 3)
-        return
-    seeds = range(options.first, options.first + (options.seeds or 10))
+    seeds = range(options.first, options.first + options.seeds)
     pooled = by_known_neighbours(compare(options.datasets.split(","), seeds))
     print_bins(pooled)
     if options.figure:

@@ -3,14 +3,12 @@
     python benchmarks/novelty.py in-range [--seeds 10]   # the 18 data sets, random splits
     python benchmarks/novelty.py shift [--seeds 5]       # regions and degrees that were not learnt
     python benchmarks/novelty.py named                   # sentinels, wrong units, swapped columns
-    python benchmarks/novelty.py cost [--nodes 1000000]  # time and memory of fit and prediction
 
 ``in-range`` prints the ratio of Winkler scores (mean over seeds, worst seed) and the share of test
 nodes that are flagged. ``shift`` withholds one census region of the counties at a time
 (unemployment), or the fifth of the nodes with the most neighbours (anaheim, ba). ``named`` damages
 the features of test nodes or of a whole graph and prints what is flagged, the width over the usual
-one, and the findings of ``predict`` for another graph. ``cost`` compares fits and predictions with
-``novelty="off"``.
+one, and the findings of ``predict`` for another graph. What it costs: ``cost.py``.
 """
 
 from __future__ import annotations
@@ -18,7 +16,6 @@ from __future__ import annotations
 import argparse
 import copy
 import statistics
-import time
 import warnings
 from typing import Any
 
@@ -169,41 +166,10 @@ def _roads(data: Data) -> Data:
     )
 
 
-def cost(nodes: int, repeats: int) -> None:
-    """Print times of fits and predictions with novelty, over those without."""
-    for name in ("er", "education"):
-        data = split_nodes(load_dataset(name), test=0.2, seed=0)
-        took = {choice: [] for choice in ("widen", "off")}
-        for repeat in range(repeats):
-            for choice, times in took.items():
-                start = time.process_time()
-                make_method("qpignn", seed=repeat, novelty=choice).fit(data)
-                times.append(time.process_time() - start)
-        on, off = (statistics.median(times) for times in took.values())
-        print(f"fit on {name}: {on:.2f} s against {off:.2f} s, × {on / off:.3f}")
-    draw = torch.Generator().manual_seed(0)
-    x = torch.randn(nodes, 32, generator=draw)
-    ends = torch.randint(0, nodes, (2, 10 * nodes), generator=draw)
-    data = Data(x=x, y=x[:, 0].clone(), edge_index=torch.cat([ends, ends.flip(0)], dim=1))
-    data = check_graph(data)
-    given = torch.arange(nodes) % 2 == 0
-    model = make_method("qpignn", epochs=1, batch_size=8192).fit(data, given)
-    off = copy.copy(model)
-    off.novelty_ = None
-    for _ in range(2):
-        for label, one in (("with", model), ("without", off)):
-            start = time.perf_counter()
-            one.predict_interval(data)
-            print(
-                f"{nodes:,} nodes, prediction {label} novelty: {time.perf_counter() - start:.1f} s"
-            )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("kind", choices=("in-range", "shift", "named", "cost"))
+    parser.add_argument("kind", choices=("in-range", "shift", "named"))
     parser.add_argument("--seeds", type=int)
-    parser.add_argument("--nodes", type=int, default=1_000_000)
     options = parser.parse_args()
     warnings.simplefilter("ignore", QpignnWarning)
     torch.set_num_threads(1)
@@ -211,10 +177,8 @@ def main() -> None:
         in_range(options.seeds or 10)
     elif options.kind == "shift":
         shift(options.seeds or 5)
-    elif options.kind == "named":
-        named()
     else:
-        cost(options.nodes, options.seeds or 3)
+        named()
 
 
 if __name__ == "__main__":

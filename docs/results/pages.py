@@ -19,10 +19,15 @@ from words import paragraphs
 Block = Callable[[Measured], str]
 FIVE = ("sqr", "rqr", "mc_dropout", "bayesian", "evidential", "cqr", "cfgnn")
 
-NINE = Comparison(ALL, 10, "--rank")
+KNOWING = ("sqr", "rqr", "bayesian", "evidential", "deep_ensemble", "cqr")
+
+EACH = Comparison((*ALL, "boosting"), 10, "--rank")
 MANY = Comparison(
-    (*ALL, "conformal:sqr", "qpignn_single", *(f"ensemble:{name}" for name in FIVE)), 10, "--rank"
+    (*EACH.methods, "conformal:sqr", "qpignn_single", *(f"ensemble:{name}" for name in FIVE)),
+    10,
+    "--rank",
 )
+KNOWN = Comparison((*EACH.methods, *(f"neighbours:{name}" for name in KNOWING)), 10, "--rank")
 DEFAULT = ("qpignn",)
 OTHER_LEVELS = Comparison(DEFAULT, 5, levels=(0.5, 0.8, 0.95))
 UNLIKE = {
@@ -66,31 +71,34 @@ class Page:
 
 ARENA = Page(
     "docs/results/arena.md",
-    (NINE, MANY),
+    (EACH, KNOWN, MANY),
     {
-        "by-dataset": lambda measured: compare.by_dataset(measured, NINE),
-        "places": lambda measured: compare.places(measured, NINE, "places"),
-        "losses": lambda measured: compare.losses(measured, NINE),
+        "by-dataset": lambda measured: compare.by_dataset(measured, EACH),
+        "places": lambda measured: compare.places(measured, EACH, "places"),
+        "losses": lambda measured: compare.losses(measured, EACH),
+        "boosting": lambda measured: compare.paired(measured, EACH, "boosting"),
+        "places-of-known": lambda measured: compare.places(measured, KNOWN, "places_of_known"),
+        "losses-to-known": lambda measured: compare.losses(measured, KNOWN),
         "places-of-many": lambda measured: compare.places(measured, MANY, "places_of_many"),
         "losses-to-many": lambda measured: compare.losses(measured, MANY),
     },
 )
 README = Page(
     "README.md",
-    (NINE, MANY, OLD_MAIN),
+    (EACH, KNOWN, MANY, OLD_MAIN),
     {
-        "reaches": lambda measured: default.reaches(measured, NINE),
-        "standing": lambda measured: compare.readme_standing(measured, NINE, MANY),
+        "reaches": lambda measured: default.reaches(measured, EACH),
+        "standing": lambda measured: compare.readme_standing(measured, EACH, KNOWN, MANY),
         "beside-paper": lambda measured: beside.readme_paper(measured, OLD_MAIN, "QpiGNN λ=0.5"),
     },
 )
 THEORY = Page(
     "docs/theory.md",
-    (NINE, OTHER_LEVELS, *UNLIKE.values()),
+    (EACH, OTHER_LEVELS, *UNLIKE.values()),
     {
-        "reaches": lambda measured: default.reaches(measured, NINE),
+        "reaches": lambda measured: default.reaches(measured, EACH),
         "levels": lambda measured: default.other_levels(measured, OTHER_LEVELS),
-        "unlike": lambda measured: default.unlike_nodes(measured, NINE, UNLIKE),
+        "unlike": lambda measured: default.unlike_nodes(measured, EACH, UNLIKE),
     },
 )
 CORRECTED = Page(
@@ -207,11 +215,12 @@ PUBLISHED = Page(
 )
 INDEX = Page(
     "docs/results/index.md",
-    (NINE, MANY, HEADLINE, LAMBDA, SPLITS, SHIFT, OLD_MAIN),
+    (EACH, KNOWN, MANY, HEADLINE, LAMBDA, SPLITS, SHIFT, OLD_MAIN),
     {
-        "overall": lambda measured: compare.overall(measured, NINE),
+        "overall": lambda measured: compare.overall(measured, EACH),
         "standing": lambda measured: paragraphs(
-            compare.standing(measured, NINE, MANY), default.reading_of_default(measured.rows(NINE))
+            compare.standing(measured, EACH, KNOWN, MANY),
+            default.reading_of_default(measured.rows(EACH)),
         ),
         "corrected": paper.sentences(
             (HEADLINE, paper.headline_gain, "[headline](main.md)"),

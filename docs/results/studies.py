@@ -83,7 +83,8 @@ class Comparison:
 
     def command(self, scale: Scale) -> str:
         """Return the command that runs these cells."""
-        methods = "all" if self.methods == ALL else ",".join(self.methods)
+        more = self.methods[len(ALL) :] if self.methods[: len(ALL)] == ALL else None
+        methods = ",".join(self.methods if more is None else ("all", *more))
         parts = [f"--methods {methods}"] if self.methods != ("qpignn",) else []
         parts += [f"--seeds {self.scaled(scale).seeds} --jobs {JOBS}"]
         parts += (

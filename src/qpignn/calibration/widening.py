@@ -25,6 +25,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from scipy.optimize import nnls
 from scipy.stats import norm
 
@@ -59,13 +60,26 @@ class Distances:
         Args:
             units: a mask or positions.
         """
-        return type(self)(*(part[units] for part in vars(self).values()))
+        own, around = rows_of(self.own, units), rows_of(self.around, units)
+        return type(self)(own, around, self.hops[units], self.unusual[units])
 
     @property
     def beyond(self) -> Floats:
         """The largest eⱼ or ēⱼ of each unit, (units,)."""
         own, around = (part.max(axis=1).toarray().ravel() for part in (self.own, self.around))
         return np.asarray(np.maximum(own, around), dtype=np.float64)
+
+
+def rows_of(matrix: Any, rows: Any) -> Any:
+    """Return some rows of a SciPy CSR matrix; of one without entries, without searching it.
+
+    Args:
+        matrix: (rows, columns)
+        rows: a mask, positions or a slice.
+    """
+    if matrix.nnz:
+        return matrix[rows]
+    return sp.csr_matrix((len(np.empty(matrix.shape[0])[rows]), matrix.shape[1]))
 
 
 @dataclass(frozen=True)

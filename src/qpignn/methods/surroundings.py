@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from qpignn.calibration.widening import UNREACHABLE, Distances
+from qpignn.calibration.widening import UNREACHABLE, Distances, rows_of
 from qpignn.calibration.width_scaling import Floats, Masks
 from qpignn.data.matrix import is_sparse, to_scipy
 from qpignn.data.scaling import Scaler
@@ -82,7 +82,7 @@ class Surroundings:
         """
         around, hops = self._sparse_average(own), self.hops_to(start)
         chosen = slice(None) if rows is None else rows.numpy()
-        return Distances(own[chosen], around[chosen], hops[chosen], unusual)
+        return Distances(rows_of(own, chosen), rows_of(around, chosen), hops[chosen], unusual)
 
     def _sparse_average(self, own: Any) -> Any:
         """Return the mean over each node's neighbours where few nodes have numbers, as SciPy CSR.

@@ -22,6 +22,7 @@ OF_METHODS = {
     "cfgnn": ("#000000", "X"),
     "deep_ensemble": ("#7f7f7f", "<"),
     "cqr": ("#8c510a", ">"),
+    "boosting": ("#117733", "*"),
 }
 """Colour and marker of each method, the same in every picture and different for any two."""
 WIDTH_LABEL = "mean width (MPIW), in train ranges"
@@ -78,8 +79,8 @@ def style(i: int) -> dict[str, Any]:
 def method_style(name: str, i: int = 0) -> dict[str, Any]:
     """Return colour and marker of a method.
 
-    Variants of a method (``ensemble:NAME``, ``conformal:NAME``, ``NAME_single``) have its colour
-    and a hollow marker.
+    Variants of a method (``ensemble:NAME``, ``conformal:NAME``, ``neighbours:NAME``,
+    ``NAME_single``) have its colour and a hollow marker.
 
     Args:
         name: name of the method.
