@@ -132,8 +132,8 @@ def named() -> None:
         print(f"\n{what}: {100 * (part.novelty > 1).mean():.0f} % flagged", end="")
         print(f", mean width × {part.width.mean() / usual:.2f}{covered}")
         shift = graph_shift(given, changed, nodes) if nodes.sum() >= FEWEST else None
-        found = [*novelty_findings(part), *graph_shift_findings(shift)]
-        print(*(f"  {one.severity}: {one.text}" for one in found), sep="\n")
+        findings = [*novelty_findings(part), *graph_shift_findings(shift)]
+        print(*(f"  {one.severity}: {one.text}" for one in findings), sep="\n")
 
     def with_features(change: Any) -> Data:
         changed = copy.copy(data)

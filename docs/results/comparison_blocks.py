@@ -139,9 +139,9 @@ def paired(measured: Measured, study: Comparison, rival: str) -> str:
     return markdown(headings, lines)
 
 
-def standing(measured: Measured, each: Comparison, known: Comparison, many: Comparison) -> str:
+def standing(measured: Measured, each: Comparison, sharing: Comparison, many: Comparison) -> str:
     """How often the default is first, in sentences."""
-    ours, knowing, of_many = (_first(measured.rows(study)) for study in (each, known, many))
+    ours, knowing, of_many = (_first(measured.rows(study)) for study in (each, sharing, many))
     return (
         f"Against nine other methods under the same conditions (SQR, RQR, MC dropout, Bayesian, "
         f"evidential, deep ensemble, CQR, CF-GNN, boosted trees; {counted(measured.rows(each))}) "
@@ -172,8 +172,8 @@ def _first(rows: list[dict[str, Any]]) -> dict[Any, Any]:
 
 
 def readme_standing(
-    measured: Measured, each: Comparison, known: Comparison, many: Comparison
+    measured: Measured, each: Comparison, sharing: Comparison, many: Comparison
 ) -> str:
     """How often the default is first, for the README."""
     more = "[docs/results](docs/results/index.md) has the tables, the losses and the reasons."
-    return paragraphs(f"{standing(measured, each, known, many)} {more}", measured.command(each))
+    return paragraphs(f"{standing(measured, each, sharing, many)} {more}", measured.command(each))

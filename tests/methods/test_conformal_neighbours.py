@@ -39,7 +39,7 @@ from qpignn.methods.net import NetMethod
 from qpignn.methods.net_training import encoder_inputs
 from qpignn.tasks.base import FitInputs
 
-LEVEL, GIVEN, SHARE, FITS = 0.9, 224, 0.5, 40
+LEVEL, GIVEN, SHARE, FITS = 0.9, 224, 0.4, 40
 SCORED, TESTED = round(SHARE * GIVEN), LABELLED - GIVEN
 RANK = ceil((SCORED + 1) * LEVEL - 1e-9)
 LAW = betabinom(TESTED, RANK, SCORED + 1 - RANK)

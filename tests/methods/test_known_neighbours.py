@@ -294,3 +294,16 @@ def test_width_without_is_the_width_of_the_same_fit_without_neighbours(data: Dat
         assert not np.array_equal(better.width_without, better.width)
         assert (better.epistemic >= 0).all()
         assert (better.epistemic <= better.width).all()
+
+
+def test_one_sided_bounds_beyond_what_was_learnt_are_wider_with_neighbours_and_without() -> None:
+    data = graph()
+    model = make(side="upper").fit(data)
+    assert model.known_neighbours_ is not None
+    moved = changed(data, x=data.x.clone())
+    moved.x[0, 0] = 50.0
+    before, after = (model.predict_interval(one) for one in (data, moved))
+    assert after.novelty[0] > 1
+    assert after.upper[0] - after.prediction[0] > before.upper[0] - before.prediction[0]
+    assert (after.lower == -np.inf).all()
+    assert (after.width_without == np.inf).all()

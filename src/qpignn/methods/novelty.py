@@ -203,8 +203,8 @@ class Novelty:
             upper = bounds.upper
         if bounds.side == "upper":
             lower = bounds.lower
-        more = upper - lower - (bounds.upper - bounds.lower)  # due to the model, not to noise
-        part = bounds.epistemic
+        more = _apart(bounds.lower, lower) + _apart(upper, bounds.upper)
+        part = bounds.epistemic  # what is added is due to the model, not to noise
         epistemic = None if part is None else torch.where(there, part + more, part)
         without = bounds.width_without
         if without is not None:
@@ -319,6 +319,11 @@ def _halves(bounds: Bounds, target: TargetScaler) -> tuple[Floats, Floats, Float
     numbers = (bounds.prediction, bounds.lower, bounds.upper)
     value, lower, upper = (target.transform(one, torch.float64).numpy() for one in numbers)
     return value, value - lower, upper - value
+
+
+def _apart(high: Tensor, low: Tensor) -> Tensor:
+    """Return the difference of bounds, 0 where both are infinite."""
+    return torch.where(high == low, 0.0, high - low)
 
 
 def _reasons(part: Any, far: Distances, names: Sequence[str] | None) -> list[str]:
