@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from qpignn.calibration.neighbours import (
     KnownErrors,
+    certain_gain,
     interval_scores,
-    is_better,
     neighbour_columns,
     neighbour_sums,
     with_known_neighbours,
@@ -87,25 +87,31 @@ def test_scores_of_heavy_tails_have_logarithms_as_second_kind() -> None:
     assert logarithms == pytest.approx(np.log([2, 22]))
 
 
-def test_is_better_needs_a_gain_beyond_chance() -> None:
+def test_certain_gain_is_a_lower_bound_of_the_relative_gain() -> None:
+    plain = np.array([[1.0, 3.0, 2.0, 2.0]])
+    gain = np.array([[0.5, 0.1, 0.3, 0.3]])  # mean 0.3, deviation 0.1414
+    bound = (0.3 - 1.645 * np.sqrt(0.02 / 4)) / 2
+    assert certain_gain(plain - gain, plain) == pytest.approx(bound)
+
+
+def test_certain_gain_needs_a_gain_that_is_worth_it() -> None:
     draw = np.random.default_rng(0)
     plain = 1 + draw.random((1, 400))
-    assert is_better(plain - 0.1, plain)
-    assert not is_better(plain, plain)
-    assert not is_better(plain - 0.005, plain)  # certain, but not worth it
+    assert certain_gain(plain, plain) == -np.inf
+    assert certain_gain(plain - 0.005, plain) == -np.inf  # certain, but too small
+    assert certain_gain(plain + 0.1, plain) == -np.inf
     noise = draw.normal(size=400)
     noise -= noise.mean()
-    assert not is_better(plain - 0.05 + 3 * noise, plain)  # large, but not certain
-    assert not is_better(plain + 0.1, plain)
+    assert certain_gain(plain - 0.05 + 3 * noise, plain) < 0  # large, but not certain
 
 
-def test_is_better_heavy_tails_need_a_typical_gain_and_no_loss_on_average() -> None:
+def test_certain_gain_heavy_tails_need_a_typical_gain_and_no_loss_on_average() -> None:
     plain = np.append(np.ones(399), 1000.0)
     better, worst = np.append(0.9 * np.ones(399), 1000.0), np.append(0.9 * np.ones(399), 1100.0)
 
     def kinds(scores: np.ndarray) -> np.ndarray:
         return np.stack([scores, np.log(scores)])
 
-    assert is_better(kinds(better), kinds(plain))
-    assert not is_better(kinds(worst), kinds(plain))
-    assert not is_better(kinds(0.999 * plain), kinds(plain))
+    assert certain_gain(kinds(better), kinds(plain)) == pytest.approx(-np.log(0.9), rel=0.01)
+    assert certain_gain(kinds(worst), kinds(plain)) == -np.inf
+    assert certain_gain(kinds(0.999 * plain), kinds(plain)) == -np.inf

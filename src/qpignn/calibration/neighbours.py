@@ -5,7 +5,7 @@ errors of neighbours are alike, theirs tell by how much this unit's prediction i
 :func:`neighbour_columns` turns them into columns that a regression can use
 (:mod:`qpignn.methods.known_neighbours` trains it), none of which contains the unit's own target:
 matrices have no entries from a unit to itself, and from sums over neighbours of neighbours the way
-there and back is subtracted. :func:`is_better` decides whether the outcome is used.
+there and back is subtracted. :func:`certain_gain` decides whether the outcome is used.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from qpignn.metrics import winkler_scores
 
 CLIP = 5.0  # standard deviations of a column
 WORTH = 0.99  # held-out score, over that without neighbours, up to which they are used
-CERTAIN = 1.645  # standard errors of the mean gain: 5 % of useless second stages exceed it
+CERTAIN = 1.645  # standard errors of the mean gain: a one-sided bound of 95 %
 
 
 @dataclass(frozen=True)
@@ -141,25 +141,28 @@ def interval_scores(
     return np.stack([scores, *logarithms])
 
 
-def is_better(scores: Floats, plain: Floats) -> bool:
-    """Whether held-out intervals with neighbours are better than those without.
+def certain_gain(scores: Floats, plain: Floats) -> float:
+    """Return how much lower held-out scores are with neighbours, at least: a lower 95 % bound.
 
-    The mean of the last kind of scores must be lower by a hundredth, and significantly: by more
-    than :data:`CERTAIN` standard errors. Where that are logarithms, which a few far larger targets
-    do not decide, the mean score itself must not be higher.
+    The bound is that of the mean of the last kind of scores, as a share of the plain mean; for
+    logarithms, which a few far larger targets do not decide, it is their difference.
 
     Args:
         scores: (kinds, units), of the intervals with neighbours; see :func:`interval_scores`.
         plain: (kinds, units), of those without.
 
     Returns:
-        Whether they are.
+        The bound; −∞ where the gain itself is less than a hundredth, or where the mean score is
+        higher.
     """
     gain = plain - scores
     heavy_tailed = len(gain) > 1
-    least = -math.log(WORTH) if heavy_tailed else (1 - WORTH) * float(plain.mean())
-    error = float(gain[-1].std()) / math.sqrt(gain.shape[1])
-    return bool(gain[-1].mean() > max(least, CERTAIN * error) and gain[0].mean() > 0)
+    unit = 1.0 if heavy_tailed else float(plain.mean())
+    least = -math.log(WORTH) if heavy_tailed else 1 - WORTH
+    mean, error = float(gain[-1].mean()), float(gain[-1].std()) / math.sqrt(gain.shape[1])
+    if not (mean > least * unit and gain[0].mean() > 0):
+        return -math.inf
+    return (mean - CERTAIN * error) / unit
 
 
 def with_known_neighbours(sums: Floats) -> Masks:

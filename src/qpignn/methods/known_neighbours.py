@@ -24,7 +24,7 @@ from qpignn.calibration.cross_fit import CrossFit
 from qpignn.calibration.neighbours import (
     CLIP,
     KnownErrors,
-    is_better,
+    certain_gain,
     with_known_neighbours,
 )
 from qpignn.calibration.width_scaling import (
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from qpignn.training.history import History
 
 FEW = 100  # given units with known neighbours that each member is trained on, at least
+SHARES = (0.5, 0.75, 1.0)  # of the second stage in the average with the first
 START = 0.1  # factor of the head's random initial weights: it starts near the first stage
 SETTINGS: dict[str, Any] = {
     "encoder": "mlp",
@@ -78,6 +79,7 @@ class KnownNeighbours:
         net: its members.
         scaler: of their columns.
         scalings: of widths, by level.
+        share: of the second stage in the average with the first, above 0.
         nodes: the given units, to be found in other graphs.
         errors: what is known of them.
         narrowest: smallest half-width w, in the nets' units.
@@ -87,6 +89,7 @@ class KnownNeighbours:
     net: IntervalNet
     scaler: Scaler
     scalings: Mapping[float, WidthScaling]
+    share: float
     nodes: KnownNodes
     errors: KnownErrors
     narrowest: float
@@ -124,28 +127,48 @@ class KnownNeighbours:
         net, history = train_nets(stage, training_set, _start(stage, graph.columns))
         if history.interrupted:
             return None, history
-        made = cls(stage, net, scaler, {}, sample.nodes, sample.errors, sample.narrowest)
-        several = made._outputs(sample.columns)
-        # the same, with the first net that held a unit out in place of the average of several
-        alone = made._outputs(sample.with_first_stage(*sample.alone))
-        calibrator = stage.calibrator()
+        made = cls(stage, net, scaler, {}, 1.0, sample.nodes, sample.errors, sample.narrowest)
+        # of every unit by several nets, and by the first that held it out alone
+        outputs = (
+            made._outputs(sample.columns),
+            made._outputs(sample.with_first_stage(*sample.alone)),
+        )
+        plain = np.mean([sample.plain_scores(level) for level in levels], axis=0)
+        gains = {}
+        for share in SHARES:
+            candidate, scores = replace(made, share=share)._calibrated(sample, outputs, levels)
+            gains[certain_gain(scores, plain)] = candidate
+        largest = max(gains)
+        return (gains[largest] if largest > 0 else None), history
+
+    def _calibrated(
+        self, sample: Sample, outputs: tuple[Any, Any], levels: list[float]
+    ) -> tuple[Self, Floats]:
+        """Return this second stage with scaled widths, and its scores on held-out units.
+
+        Args:
+            sample: the units that it was trained on.
+            outputs: of its nets for these, by several nets and by one.
+            levels: wanted coverages.
+
+        Returns:
+            The second stage; and the scores, (kinds, rows), means over levels.
+        """
+        calibrator, (value, half_width, z) = self.stage.calibrator(), sample.first_stage
         assert isinstance(calibrator, CrossFit)
-        scalings, scores, plain = {}, [], []
+        scalings, scores = {}, []
         for level in levels:
-            outputs = made._members(several, level, value, half_width)
-            one = made._members(alone, level, *sample.alone)
+            first = sample.outputs(level)
+            several = self._members(outputs[0], first, level, value, half_width)
+            one = self._members(outputs[1], first, level, *sample.alone)
             scalings[level], _ = calibrator.fit(
-                *(outputs, held_out, z, level),
+                *(several, sample.held_out[:, sample.rows], z, level),
                 unit=sample.unit,
-                heavy_tailed=fitted.heavy_tailed,
+                heavy_tailed=sample.fitted.heavy_tailed,
                 single=one,
             )
-            scores.append(sample.scores(outputs, one, scalings[level], level))
-            plain.append(sample.plain_scores(level))
-        means = (np.mean(part, axis=0) for part in (scores, plain))
-        if not is_better(*means):
-            return None, history
-        return replace(made, scalings=scalings), history
+            scores.append(sample.scores(several, one, scalings[level], level))
+        return replace(self, scalings=scalings), np.mean(scores, axis=0)
 
     def apply(
         self, method: NetMethod, data: Data, outputs: Any, bounds: Bounds, level: float
@@ -170,12 +193,15 @@ class KnownNeighbours:
         epistemic = None if bounds.epistemic is None else bounds.epistemic.clone()
         for chunk in row_chunks(len(rows)):
             some = torch.from_numpy(rows[chunk])
-            first = method.member_outputs(_of_units(outputs, some), [*self.scalings][-1])
+            part = _of_units(outputs, some)
+            first = method.member_outputs(part, [*self.scalings][-1])
             half_width = half_width_of(first.mean(), self.narrowest)
             columns = near.columns(rows[chunk], first.mean().value, half_width)
             second = self._outputs(columns)
             members = {
-                inner: self._members(second, inner, first.value, half_width)
+                inner: self._members(
+                    second, method.member_outputs(part, inner), inner, first.value, half_width
+                )
                 for inner in self.scalings
                 if inner <= level
             }
@@ -206,6 +232,7 @@ class KnownNeighbours:
             "nodes": self.nodes.state(),
             "errors": torch.from_numpy(np.stack(astuple(self.errors))),
             "narrowest": torch.tensor(self.narrowest, dtype=torch.float64),
+            "share": torch.tensor(self.share, dtype=torch.float64),
         }
 
     @classmethod
@@ -222,23 +249,25 @@ class KnownNeighbours:
         """
         stage, nodes = second_stage_of(method), KnownNodes.from_state(state["nodes"])
         count = state["columns"].shape[-1]
-        shapes = {"columns": (2, count), "scalings": (len(levels), 4), "narrowest": ()}
+        shapes = {"columns": (2, count), "scalings": (len(levels), 4), "narrowest": (), "share": ()}
         shapes |= {"errors": (4, len(nodes.hashes))}
         check_tensors(
             {name: state[name] for name in shapes},
             {name: torch.empty(shape, dtype=torch.float64) for name, shape in shapes.items()},
         )
         scalings = {level: WidthScaling(*rest) for level, *rest in state["scalings"].tolist()}
-        narrowest, errors = float(state["narrowest"]), state["errors"]
+        narrowest, share = float(state["narrowest"]), float(state["share"])
+        errors = state["errors"]
         right = [*scalings] == levels and not bool(state["scalings"].isnan().any())
-        if not (right and 0 < narrowest < np.inf and bool(errors.isfinite().all())):
+        right = right and 0 < narrowest < np.inf and 0 < share <= 1
+        if not (right and bool(errors.isfinite().all())):
             raise ValueError("second stage: expected the numbers of a fit, got others")
         net = restored_net(lambda: stage._new_net(count), part_of(state, "net"))
         scaler = Scaler.from_state(
             dict(zip(("shift", "scale"), state["columns"], strict=True)), count
         )
         return cls(
-            *(stage, net, scaler, scalings, nodes),
+            *(stage, net, scaler, scalings, share, nodes),
             *(KnownErrors(*errors.numpy()), narrowest),
         )
 
@@ -248,12 +277,26 @@ class KnownNeighbours:
             return self.stage._run(self.net.eval(), _graph(self.stage, self.scaler, columns))
 
     def _members(
-        self, outputs: Any, level: float, value: Floats, half_width: Floats
+        self,
+        outputs: Any,
+        first: MemberOutputs,
+        level: float,
+        value: Floats,
+        half_width: Floats,
     ) -> MemberOutputs:
-        """Return values and half-widths at a level in the unit of the first stage."""
+        """Return values and half-widths of both stages, averaged, in the unit of the first.
+
+        Args:
+            outputs: of the second stage.
+            first: of the first stage at the level.
+            level: wanted coverage.
+            value: v
+            half_width: w
+        """
         own = self.stage.member_outputs(outputs, level)
-        below, above = half_width * own.below, half_width * own.above
-        return MemberOutputs(value + half_width * own.value, below, above)
+        second = (value + half_width * own.value, half_width * own.below, half_width * own.above)
+        both = zip(second, (first.value, first.below, first.above), strict=True)
+        return MemberOutputs(*(self.share * a + (1 - self.share) * b for a, b in both))
 
 
 def second_stage_of(method: NetMethod) -> QpiGNN:

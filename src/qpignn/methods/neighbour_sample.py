@@ -191,14 +191,22 @@ class Sample:
         """
         return self.fitted.scalers.in_target_unit(torch.from_numpy(z)).numpy()
 
+    def outputs(self, level: float) -> MemberOutputs:
+        """Return the outputs of the first stage, (members, rows).
+
+        Args:
+            level: wanted coverage.
+        """
+        rows = self.order[self.rows]
+        return self.method.member_outputs(self.fitted.outputs, level).select(rows)
+
     def plain_scores(self, level: float) -> Floats:
         """Return the scores of held-out intervals of the first stage, (kinds, rows).
 
         Args:
             level: of the intervals.
         """
-        rows = self.order[self.rows]
-        outputs = self.method.member_outputs(self.fitted.outputs, level).select(rows)
+        outputs = self.outputs(level)
         return self.scores(outputs, outputs, self.fitted.scalings[level], level)
 
     def scores(
