@@ -231,5 +231,5 @@ INDEX = Page(
         "published": beside.agreement_table(OLD_MAIN),
     },
 )
-PAGES = (README, ARENA, CORRECTED, THEORY, OTHERS, PUBLISHED, INDEX)
-"""In the order in which they are made: the README's tables first."""
+PAGES = (ARENA, README, THEORY, CORRECTED, OTHERS, PUBLISHED, INDEX)
+"""In the order in which they are made: the comparison of all methods first."""
