@@ -139,27 +139,20 @@ def paired(measured: Measured, study: Comparison, rival: str) -> str:
     return markdown(headings, lines)
 
 
-def standing(measured: Measured, each: Comparison, sharing: Comparison, many: Comparison) -> str:
+def standing(measured: Measured, each: Comparison, sharing: Comparison) -> str:
     """How often the default is first, in sentences."""
-    ours, knowing, of_many = (_first(measured.rows(study)) for study in (each, sharing, many))
+    ours, among = (_first(measured.rows(study)) for study in (each, sharing))
     return (
         f"Against nine other methods under the same conditions (SQR, RQR, MC dropout, Bayesian, "
         f"evidential, deep ensemble, CQR, CF-GNN, boosted trees; {counted(measured.rows(each))}) "
         f"the default is the narrowest that covers (at least {LEVEL - SHORT:.2f}) on "
         f"{ours['first_by_width']} of {ours['data_sets']} data sets and has the best Winkler score "
         f"on {ours['first_by_winkler']}; its score is {percent_above(ours['winkler_over_best'])} "
-        f"above the best on average. {_among('use known targets of neighbours does', knowing)} "
-        f"{_among('train five nets does', of_many)}"
-    )
-
-
-def _among(what: str, ours: dict[Any, Any]) -> str:
-    """How often the default is first among baselines that may do more, as a sentence."""
-    return (
-        f"If every baseline that can {what}, it is first by Winkler score on "
-        f"{ours['first_by_winkler']} of {ours['data_sets']} and "
-        f"{percent_above(ours['winkler_over_best'])} above the best on average; the next method "
-        f"there, `{ours['next']}`, is {percent_above(ours['next_over_best'])} above it."
+        f"above the best on average. If every baseline that can use the known targets of "
+        f"neighbours does, it is first by Winkler score on {among['first_by_winkler']} of "
+        f"{among['data_sets']} and {percent_above(among['winkler_over_best'])} above the best on "
+        f"average; the next method there, `{among['next']}`, is "
+        f"{percent_above(among['next_over_best'])} above it."
     )
 
 
@@ -171,9 +164,7 @@ def _first(rows: list[dict[str, Any]]) -> dict[Any, Any]:
     return {**own, "next": others.idxmin(), "next_over_best": others.min()}
 
 
-def readme_standing(
-    measured: Measured, each: Comparison, sharing: Comparison, many: Comparison
-) -> str:
+def readme_standing(measured: Measured, each: Comparison, sharing: Comparison) -> str:
     """How often the default is first, for the README."""
     more = "[docs/results](docs/results/index.md) has the tables, the losses and the reasons."
-    return paragraphs(f"{standing(measured, each, sharing, many)} {more}", measured.command(each))
+    return paragraphs(f"{standing(measured, each, sharing)} {more}", measured.command(each))

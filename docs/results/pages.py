@@ -71,7 +71,7 @@ class Page:
 
 ARENA = Page(
     "docs/results/arena.md",
-    (EACH, KNOWN, MANY),
+    (EACH, KNOWN),
     {
         "by-dataset": lambda measured: compare.by_dataset(measured, EACH),
         "places": lambda measured: compare.places(measured, EACH, "places"),
@@ -79,16 +79,22 @@ ARENA = Page(
         "boosting": lambda measured: compare.paired(measured, EACH, "boosting"),
         "places-of-known": lambda measured: compare.places(measured, KNOWN, "places_of_known"),
         "losses-to-known": lambda measured: compare.losses(measured, KNOWN),
-        "places-of-many": lambda measured: compare.places(measured, MANY, "places_of_many"),
-        "losses-to-many": lambda measured: compare.losses(measured, MANY),
+    },
+)
+FIVE_NETS = Page(
+    "docs/results/five-nets.md",
+    (MANY,),
+    {
+        "places": lambda measured: compare.places(measured, MANY, "places_of_many"),
+        "losses": lambda measured: compare.losses(measured, MANY),
     },
 )
 README = Page(
     "README.md",
-    (EACH, KNOWN, MANY, OLD_MAIN),
+    (EACH, KNOWN, OLD_MAIN),
     {
         "reaches": lambda measured: default.reaches(measured, EACH),
-        "standing": lambda measured: compare.readme_standing(measured, EACH, KNOWN, MANY),
+        "standing": lambda measured: compare.readme_standing(measured, EACH, KNOWN),
         "beside-paper": lambda measured: beside.readme_paper(measured, OLD_MAIN, "QpiGNN λ=0.5"),
     },
 )
@@ -215,11 +221,11 @@ PUBLISHED = Page(
 )
 INDEX = Page(
     "docs/results/index.md",
-    (EACH, KNOWN, MANY, HEADLINE, LAMBDA, SPLITS, SHIFT, OLD_MAIN),
+    (EACH, KNOWN, HEADLINE, LAMBDA, SPLITS, SHIFT, OLD_MAIN),
     {
         "overall": lambda measured: compare.overall(measured, EACH),
         "standing": lambda measured: paragraphs(
-            compare.standing(measured, EACH, KNOWN, MANY),
+            compare.standing(measured, EACH, KNOWN),
             default.reading_of_default(measured.rows(EACH)),
         ),
         "corrected": paper.sentences(
@@ -231,5 +237,5 @@ INDEX = Page(
         "published": beside.agreement_table(OLD_MAIN),
     },
 )
-PAGES = (ARENA, README, THEORY, CORRECTED, OTHERS, PUBLISHED, INDEX)
+PAGES = (ARENA, README, THEORY, CORRECTED, OTHERS, PUBLISHED, FIVE_NETS, INDEX)
 """In the order in which they are made: the comparison of all methods first."""
