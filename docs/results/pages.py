@@ -27,7 +27,7 @@ MANY = Comparison(
     10,
     "--rank",
 )
-KNOWN = Comparison((*EACH.methods, *(f"neighbours:{name}" for name in KNOWING)), 10, "--rank")
+KNOWN = Comparison((*EACH.methods, *(f"neighbours:{name}" for name in KNOWING)), 5, "--rank")
 DEFAULT = ("qpignn",)
 OTHER_LEVELS = Comparison(DEFAULT, 5, levels=(0.5, 0.8, 0.95))
 UNLIKE = {

@@ -10,6 +10,7 @@ from qpignn.calibration.neighbours import (
     KnownErrors,
     certain_gain,
     interval_scores,
+    least_score,
     neighbour_columns,
     neighbour_sums,
     with_known_neighbours,
@@ -80,11 +81,16 @@ def test_score_of_one_bound_is_its_pinball_loss() -> None:
 
 
 def test_scores_of_heavy_tails_have_logarithms_as_second_kind() -> None:
-    """Widths are 2; the second target is missed by 1, which costs 2 / 0.1."""
-    y, bound = np.array([0.0, 2.0]), np.array([1.0, 1.0])
-    scores, logarithms = interval_scores(y, -bound, bound, 0.9, "both", heavy_tailed=True)
-    assert scores == pytest.approx([2, 22])
-    assert logarithms == pytest.approx(np.log([2, 22]))
+    """Widths are 2; the second target is missed by 1, which costs 2 / 0.1; 0 does not count."""
+    y, bound = np.array([0.5, 2.0, 0.0]), np.array([1.0, 1.0, 1.0])
+    scores, logarithms = interval_scores(y, -bound, bound, 0.9, "both", least=3.0)
+    assert scores == pytest.approx([2, 22, 2])
+    assert logarithms == pytest.approx([np.log(3), np.log(22), 0])
+
+
+def test_least_score_is_a_thousandth_of_the_median_and_above_zero() -> None:
+    assert least_score(np.array([0.0, 4.0, 9.0])) == pytest.approx(0.004)
+    assert least_score(np.zeros(3)) > 0
 
 
 def test_certain_gain_is_a_lower_bound_of_the_relative_gain() -> None:

@@ -51,7 +51,7 @@ def test_widened_without_growth_is_bit_equal() -> None:
 @settings(max_examples=50)
 def test_half_widths_never_fall_with_any_distance(half: float, numbers: list[float]) -> None:
     steps = np.sort(np.array(numbers))
-    growth = Growth(np.array([[0.5], [0.2]]), 0.1, 2.0, 20.0)
+    growth = Growth(np.array([[0.5], [0.2]]), 0.1, 2.0, (20.0, 30.0))
     limits = Limits(0.1, 2.0, 1.5)
     for kind in ("own", "around", "hops", "unusual"):
         far = distances(**{kind: steps})

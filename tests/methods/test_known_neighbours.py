@@ -30,6 +30,7 @@ from correlated import (
 )
 from qpignn.calibration.neighbours import KnownErrors
 from qpignn.errors import QpignnWarning
+from qpignn.methods.known_nodes import KnownNodes
 from qpignn.methods.net import NetMethod
 from qpignn.training.weights import FlatWeights
 
@@ -270,7 +271,9 @@ def test_known_neighbours_counts_each_given_neighbour_once(data: Data, model: Ne
     assert differs.tolist() == [True, True, True, True, False]
 
 
-def test_known_neighbours_of_weighted_edges_adds_weights_over_their_mean(data: Data) -> None:
+def test_known_neighbours_of_weighted_edges_adds_weights_over_those_between_given_nodes(
+    data: Data,
+) -> None:
     weighted = changed(data, edge_weight=torch.ones(data.edge_index.shape[1]))
     model = make().fit(weighted)
     first, second, *_ = given_nodes(data)
@@ -283,7 +286,7 @@ def test_known_neighbours_of_weighted_edges_adds_weights_over_their_mean(data: D
         node_id=[f"n{first}", f"n{second}", "new"],
     )
     counts = model.predict_interval(small).known_neighbours
-    assert counts == pytest.approx([3 / 4, 3 / 4, 5 / 4])
+    assert counts == pytest.approx([1, 1, 5 / 3])
 
 
 def test_width_without_is_the_width_of_the_same_fit_without_neighbours(data: Data) -> None:
@@ -307,3 +310,29 @@ def test_one_sided_bounds_beyond_what_was_learnt_are_wider_with_neighbours_and_w
     assert after.upper[0] - after.prediction[0] > before.upper[0] - before.prediction[0]
     assert (after.lower == -np.inf).all()
     assert (after.width_without == np.inf).all()
+
+
+def test_heavy_edge_between_other_nodes_changes_no_interval(data: Data) -> None:
+    """Nodes of the ring have no given neighbours, so their edges say nothing about usual ones."""
+    weight = torch.rand(data.edge_index.shape[1], generator=torch.Generator().manual_seed(0)) + 0.5
+    weighted = changed(data, edge_weight=weight)
+    model = make().fit(weighted)
+    assert model.known_neighbours_ is not None
+    heavy = weight.clone()
+    heavy[(data.edge_index >= LABELLED).all(dim=0).nonzero()[0]] = 1e6
+    wanted = model.predict_interval(weighted)
+    intervals = model.predict_interval(changed(data, edge_weight=heavy))
+    assert same(intervals, wanted, np.arange(LABELLED))
+    assert np.array_equal(intervals.known_neighbours, wanted.known_neighbours)
+
+
+def test_ids_that_are_equal_as_text_are_not_known_nodes(data: Data) -> None:
+    nodes = KnownNodes.of(Data(x=torch.zeros(2, 1), node_id=[1, 2]), torch.tensor([True, True]))
+    other = Data(x=torch.zeros(3, 1), node_id=[1, "1", 2])
+    assert nodes.places_in(other).tolist() == [-1, -1, 1]
+
+
+def test_weights_of_half_precision_are_used(data: Data) -> None:
+    weight = torch.ones(data.edge_index.shape[1], dtype=torch.bfloat16)
+    model = make(epochs=2).fit(changed(data, edge_weight=weight))
+    assert np.isfinite(model.predict_interval(changed(data, edge_weight=weight)).width).all()

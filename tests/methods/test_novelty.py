@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from pathlib import Path
 from typing import Any
 
@@ -210,3 +211,71 @@ def test_setting_is_checked_and_the_column_needs_it(graph: Data) -> None:
         without.to_frame(novelty=True)
     shown = quick("sqr").fit(graph).predict_interval(graph).to_frame(novelty=True)
     assert [*shown.columns] == ["id", "prediction", "lower", "upper", "novelty"]
+
+
+def test_one_step_of_a_constant_degree_is_not_far() -> None:
+    side = 16
+    ids = torch.arange(side * side).view(side, side)
+    right, down = torch.roll(ids, -1, 1), torch.roll(ids, -1, 0)
+    one_way = torch.cat(
+        [torch.stack([ids.flatten(), ends.flatten()]) for ends in (right, down)], dim=1
+    )
+    draw = torch.Generator().manual_seed(0)
+    x = torch.rand(side * side, 2, generator=draw)
+    y = x[:, 0] + 0.1 * torch.randn(side * side, generator=draw)
+    torus = check_graph(Data(x=x, y=y, edge_index=torch.cat([one_way, one_way.flip(0)], dim=1)))
+    model = QpiGNN(epochs=30).fit(torus)
+    fewer = copy.copy(torus)
+    kept = (torus.edge_index != 0).all(dim=0) | (torus.edge_index != 1).all(dim=0)
+    fewer.edge_index = torus.edge_index[:, kept]
+    before, after = model.predict_interval(torus), model.predict_interval(fewer)
+    assert (after.width < 3 * before.width).all()
+
+
+def test_trees_without_ids_have_the_slopes_of_those_with_ids(graph: Data) -> None:
+    named = copy.copy(graph)
+    named.node_id = [f"n{i}" for i in range(300)]
+    slopes = [
+        make_method("boosting_quantiles", max_iter=20).fit(one).novelty_.growth.slopes
+        for one in (graph, named)
+    ]
+    np.testing.assert_allclose(slopes[0], slopes[1])
+
+
+def test_parts_of_widths_beyond_the_range_are_cut_at_the_limits_of_the_target() -> None:
+    data = load_dataset("basic", nodes=300)
+    data.y = data.y - data.y.min()
+    model = QpiGNN(epochs=30).fit(data)
+    assert model.y_min_ == 0
+    intervals = model.predict_interval(moved(data, [7], 0, 50.0))
+    assert intervals.lower[7] == 0
+    assert (intervals.epistemic <= intervals.width).all()
+
+
+def test_levels_between_fitted_ones_are_nested_beyond_the_range(graph: Data) -> None:
+    model = make_method("sqr", confidence_level=[0.5, 0.9], epochs=20, hidden=8).fit(graph)
+    far = copy.copy(graph)
+    far.x = graph.x + 0.8
+    widths = [
+        model.predict_interval(far, confidence_level=level) for level in (0.4, 0.5, 0.51, 0.9)
+    ]
+    assert (widths[0].novelty > 1).mean() > 0.5
+    for inner, outer in itertools.pairwise(widths):
+        assert (outer.lower <= inner.lower + 1e-9).all()
+        assert (outer.upper >= inner.upper - 1e-9).all()
+
+
+def test_features_of_another_precision_are_not_beyond_the_range(graph: Data) -> None:
+    tenths = copy.copy(graph)
+    tenths.x = (graph.x * 10).floor() / 10
+    model = QpiGNN(epochs=5).fit(tenths)
+    exact = copy.copy(tenths)
+    exact.x = torch.from_numpy(np.round(tenths.x.double().numpy(), 1))
+    flagged = (model.predict_interval(one).novelty > 1 for one in (tenths, exact))
+    assert np.array_equal(*flagged)
+
+
+def test_reason_without_feature_names_is_the_number_of_the_column(graph: Data) -> None:
+    plain = Data(x=graph.x, y=graph.y, edge_index=graph.edge_index)
+    model = QpiGNN(epochs=5).fit(plain)
+    assert model.predict_interval(moved(plain, [7], 2, 99.0)).novelty_reason[7] == "column 2"

@@ -119,9 +119,12 @@ def neighbour_columns(value: Floats, half_width: Floats, sums: Floats) -> Floats
 
 
 def interval_scores(
-    y: Floats, lower: Floats, upper: Floats, level: float, side: str, *, heavy_tailed: bool = False
+    y: Floats, lower: Floats, upper: Floats, level: float, side: str, *, least: float | None = None
 ) -> Floats:
     """Return the scores of each interval, (kinds, units): Winkler's, or the pinball of one bound.
+
+    Where a few targets are far larger than the others, the logarithms of the scores are a second
+    kind. Targets of 0, of which there may be many, do not count in it.
 
     Args:
         y: (units,), targets.
@@ -129,16 +132,25 @@ def interval_scores(
         upper: (units,), upper bounds.
         level: wanted coverage.
         side: ``both``, ``lower`` or ``upper``.
-        heavy_tailed: whether a few targets are far larger than the others; the logarithms of the
-            scores are then the second kind.
+        least: smallest score whose logarithm is taken; default no logarithms.
     """
     if side == "both":
         scores = winkler_scores(y, lower, upper, confidence_level=level)
     else:
         off = y - lower if side == "lower" else upper - y
         scores = np.where(off < 0, -level * off, (1 - level) * off)
-    logarithms = [np.log(np.maximum(scores, np.finfo(np.float64).tiny))] if heavy_tailed else []
-    return np.stack([scores, *logarithms])
+    if least is None:
+        return scores[None]
+    return np.stack([scores, np.where(y == 0, 0.0, np.log(np.maximum(scores, least)))])
+
+
+def least_score(scores: Floats) -> float:
+    """Return the smallest score whose logarithm is taken: a thousandth of the median.
+
+    Args:
+        scores: (units,), of intervals.
+    """
+    return max(float(np.median(scores)) / 1000, float(np.finfo(np.float64).tiny))
 
 
 def certain_gain(scores: Floats, plain: Floats) -> float:

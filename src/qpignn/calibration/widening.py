@@ -127,16 +127,16 @@ class Limits:
             ]
         )
 
-    def excess(self, distances: Distances, farthest: float) -> tuple[Floats, Floats]:
+    def excess(self, distances: Distances, farthest: tuple[float, float]) -> tuple[Floats, Floats]:
         """Return r and u, (units,) each.
 
         Args:
             distances: of units.
-            farthest: largest r.
+            farthest: largest r and largest u.
         """
         _, _, unusual = self.ratios(distances)
-        hops = np.clip(self._hops(distances) - self.hops, 0, farthest)
-        return hops, np.maximum(unusual - 1, 0)
+        hops = np.clip(self._hops(distances) - self.hops, 0, farthest[0])
+        return hops, np.clip(unusual - 1, 0, farthest[1])
 
     def _hops(self, distances: Distances) -> Floats:
         usual = self.without_path & (distances.hops == UNREACHABLE)
@@ -151,13 +151,14 @@ class Growth:
         slopes: (2, columns), σⱼ² and τⱼ².
         hops: a.
         unusual: b.
-        farthest: largest r on which a was learnt; units farther away count as that far.
+        farthest: largest r on which a was learnt, and largest u on which b was; units farther
+            away count as that far.
     """
 
     slopes: Floats
     hops: float
     unusual: float
-    farthest: float
+    farthest: tuple[float, float]
 
     def factor(self, distances: Distances, limits: Limits) -> Floats:
         """Return g, (units,).

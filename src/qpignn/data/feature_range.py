@@ -14,6 +14,7 @@ from qpignn.data.matrix import is_sparse, select_rows, to_scipy, with_values
 from qpignn.runtime.memory import row_chunks
 
 MOST = 20_000  # rows that quantiles are taken of
+ROUNDING = 1e-6  # of the end of a range, which does not count as beyond it: that of float32 is less
 FARTHEST = 1e100  # largest distance: its square is finite
 
 
@@ -72,8 +73,9 @@ class FeatureRange:
             rows, columns = _entries(csr)
             values = csr.data
             within = np.clip(values, self.low.numpy()[columns], self.high.numpy()[columns])
-            off = np.abs(values - within) / self.scale.numpy()[columns]
-            off = np.minimum(off, FARTHEST)
+            apart = np.abs(values - within)
+            apart[apart <= ROUNDING * np.abs(within)] = 0
+            off = np.minimum(apart / self.scale.numpy()[columns], FARTHEST)
             if not off.any():
                 return x, sp.csr_matrix(csr.shape)
             beyond = off > 0
@@ -87,10 +89,12 @@ class FeatureRange:
         for chunk in row_chunks(len(x)):
             clipped = x[chunk].clamp(low, high)
             some = (clipped != x[chunk]).nonzero(as_tuple=True)
+            apart = (x[chunk][some] - clipped[some]).abs() > ROUNDING * clipped[some].abs()
+            some = (some[0][apart], some[1][apart])
             if not len(some[0]):
                 continue
             within = x.clone() if within is x else within
-            within[chunk] = clipped
+            within[chunk][some] = clipped[some]
             off = (x[chunk][some].double() - clipped[some].double()).abs() / self.scale[some[1]]
             distances.append(off.clamp(max=FARTHEST).numpy())
             places.append(np.stack([some[0].numpy() + chunk.start, some[1].numpy()]))

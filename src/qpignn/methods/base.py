@@ -11,7 +11,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self, get_args
 
@@ -59,7 +59,10 @@ NoveltySetting = Literal["widen", "off"]
 NOVELTY_SETTINGS: tuple[str, ...] = get_args(NoveltySetting)
 CURVE = tuple(tenth / 10 for tenth in range(1, 10))
 """Levels of a calibration curve, for methods that predict at any level."""
-BROKEN = (TypeError, ValueError, KeyError, AttributeError, RuntimeError, OverflowError, QpignnError)
+BROKEN = (
+    *(TypeError, ValueError, LookupError, AttributeError, RuntimeError, OverflowError),
+    QpignnError,
+)
 """What reading a damaged description or damaged weights may raise."""
 
 
@@ -252,9 +255,7 @@ class IntervalMethod(BaseEstimator, ABC):  # type: ignore[misc]
             bounds = method._predict(data, level)
         else:
             graph, units = novelty.of(data) if cut is None else cut
-            bounds = novelty.widen(method._predict(graph, level), units, level)
-            lower, upper = (self.limits_.cut(bound) for bound in (bounds.lower, bounds.upper))
-            bounds = replace(bounds, lower=lower, upper=upper)
+            bounds = novelty.widen(method._predict(graph, level), units, level, self.limits_)
         named = {"node_id": task.ids(data), "id_name": data.get("id_name", "id")}
         return Intervals(**vars(bounds), confidence_level=level, **named)
 

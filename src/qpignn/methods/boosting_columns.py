@@ -24,7 +24,7 @@ Floats = npt.NDArray[np.float64]
 WIDE = 64
 """Feature columns above which their first components are used in their place."""
 TARGET_COLUMNS = 4
-"""Columns of :meth:`KnownTargets.sums_in`."""
+"""Columns of :meth:`KnownTargets.sums`."""
 
 
 @dataclass(frozen=True)
@@ -39,17 +39,16 @@ class KnownTargets:
     nodes: KnownNodes
     y: Floats
 
-    def sums_in(self, data: Data, adjacency: Any) -> Floats:
+    def sums(self, places: npt.NDArray[np.int64], adjacency: Any) -> Floats:
         """Return mean targets and numbers of known nodes nearby, (nodes, 4).
 
         The columns are: weight of the edges to known neighbours, mean of their targets, the same
         for ways of two edges that do not lead back; means are NaN where there are none.
 
         Args:
-            data: a checked graph.
-            adjacency: its symmetric matrix, without entries on the diagonal.
+            places: (nodes,), the place of each node of a graph among the known ones, or −1.
+            adjacency: symmetric matrix of the graph, without entries on the diagonal.
         """
-        places = self.nodes.places_in(data)
         there = np.flatnonzero(places >= 0)
         peak = (
             float(np.abs(self.y).max(initial=0)) or 1.0
@@ -69,7 +68,7 @@ class GraphColumns:
         x: (nodes, features), features or their components.
         mean: (nodes, nodes), SciPy CSR, whose product with ``x`` are means over neighbours.
         degree: (nodes,), sum of the weights of each node's edges.
-        sums: (nodes, 4), of :meth:`KnownTargets.sums_in`; without columns if targets are not used.
+        sums: (nodes, 4), of :meth:`KnownTargets.sums`; without columns if targets are not used.
     """
 
     x: Floats
@@ -87,11 +86,15 @@ class GraphColumns:
             targets: nodes with known targets; None if targets are not used.
         """
         x, nodes = _dense(data.x, components), int(data.x.shape[0])
-        adjacency = symmetric_adjacency(data.edge_index, data.get("edge_weight"), nodes)
+        places = None if targets is None else targets.nodes.places_in(data)
+        given = None if places is None else places >= 0
+        adjacency = symmetric_adjacency(data.edge_index, data.get("edge_weight"), nodes, given)
         degree = np.asarray(adjacency.sum(axis=1)).ravel()
         mean = adjacency.copy()  # rows without entries keep none
         mean.data /= np.repeat(degree, np.diff(adjacency.indptr))
-        sums = np.empty((nodes, 0)) if targets is None else targets.sums_in(data, adjacency)
+        sums = np.empty((nodes, 0))
+        if targets is not None and places is not None:
+            sums = targets.sums(places, adjacency)
         return cls(x, mean, degree, sums)
 
     def rows(self, rows: Any) -> Floats:

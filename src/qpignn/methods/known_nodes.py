@@ -65,9 +65,10 @@ class KnownNodes:
         places = np.full(data.x.shape[0], -1, dtype=np.int64)
         if self.have_ids != (data.get("node_id") is not None) or not len(self.hashes):
             return places
-        index = pd.Index(self.hashes)
+        index, wanted = pd.Index(self.hashes), pd.Index(_hashes(data))
         unique = np.flatnonzero(~index.duplicated(keep=False))  # ids 1 and "1" have the same hash
-        positions = index[unique].get_indexer(pd.Index(_hashes(data)))
+        positions = index[unique].get_indexer(wanted)
+        positions[wanted.duplicated(keep=False)] = -1
         return np.where(positions >= 0, unique[positions], places) if len(unique) else places
 
     def state(self) -> Tensor:
@@ -98,7 +99,7 @@ def _hashes(data: Data) -> Hashes:
         texts = np.array([str(key) for key in ids], dtype=object)
         return np.asarray(pd.util.hash_array(texts, categorize=False))
     rows = np.arange(1, data.x.shape[0] + 1, dtype=np.uint64)
-    return rows * np.uint64(0x9E3779B97F4A7C15) + feature_hashes(data.x)
+    return rows * np.uint64(0x9E3779B97F4A7C15) + feature_hashes(data.get("x_as_given", data.x))
 
 
 def feature_hashes(x: Tensor) -> Hashes:

@@ -16,6 +16,7 @@ from qpignn.calibration.cross_fit import first_of, further
 from qpignn.calibration.neighbours import (
     KnownErrors,
     interval_scores,
+    least_score,
     neighbour_columns,
     neighbour_sums,
     with_known_neighbours,
@@ -66,7 +67,8 @@ class Neighbours:
             scaler: of the features.
         """
         nodes, features = data.x.shape
-        adjacency = symmetric_adjacency(data.edge_index, data.get("edge_weight"), nodes)
+        given = np.isin(np.arange(nodes), places)
+        adjacency = symmetric_adjacency(data.edge_index, data.get("edge_weight"), nodes, given)
         x = None
         if features <= WIDE:  # whether stored dense or as CSR
             dense = to_csr(data.x).to_dense() if is_sparse(data.x) else data.x
@@ -209,6 +211,20 @@ class Sample:
         outputs = self.outputs(level)
         return self.scores(outputs, outputs, self.fitted.scalings[level], level)
 
+    def _least(self, level: float) -> float | None:
+        """Return the smallest score whose logarithm counts; None where no logarithms do."""
+        if not self.fitted.heavy_tailed:
+            return None
+        outputs = self.outputs(level).mean(self.held_out[:, self.rows])
+        lower, upper = map(self.unit, self.fitted.scalings[level].bounds(outputs))
+        y = self.unit(self.first_stage[2])
+        return least_score(interval_scores(y, lower, upper, level, self._side)[0])
+
+    @property
+    def _side(self) -> str:
+        calibrator = self.method.calibrator()
+        return "both" if calibrator is None else calibrator.side
+
     def scores(
         self,
         outputs: MemberOutputs,
@@ -227,13 +243,12 @@ class Sample:
             scaling: of widths.
             level: of the intervals.
         """
-        held_out, heavy = self.held_out[:, self.rows], self.fitted.heavy_tailed
-        calibrator, y = self.method.calibrator(), self.unit(self.first_stage[2])
-        side = "both" if calibrator is None else calibrator.side
+        held_out, least = self.held_out[:, self.rows], self._least(level)
+        y = self.unit(self.first_stage[2])
         averages = (outputs.mean(held_out), alone.mean(first_of(held_out)))
         several, one = (
             interval_scores(
-                *(y, *map(self.unit, scaling.bounds(part)), level, side), heavy_tailed=heavy
+                *(y, *map(self.unit, scaling.bounds(part)), level, self._side), least=least
             )
             for part in averages
         )

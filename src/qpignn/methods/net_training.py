@@ -261,7 +261,10 @@ def train_nets(
         watched = replace(training_set, graph=there.graph)  # outputs are scored on the CPU
         score = partial(method.held_out_score, net, watched.watched(net.encoder))
     with threads_and_precision(method, training_set.graph.nodes):
-        return net, train(net, steps, training_settings(method), score)
+        history = train(net, steps, training_settings(method), score)
+    for weight in net.parameters():  # aligned in memory as after loading, for the same bits
+        weight.data = weight.data.clone()
+    return net, history
 
 
 def batch_steps(method: NetMethod, net: IntervalNet, training_set: TrainingSet) -> Steps:

@@ -42,7 +42,15 @@ from qpignn.errors import QpignnWarning
 from qpignn.intervals import check_levels
 from qpignn.io.tensors import check_tensors
 from qpignn.methods.known_nodes import KnownNodes
-from qpignn.methods.surroundings import COMBINED, REGIONS, Metric, Surroundings, combinations
+from qpignn.methods.limits import Limits as TargetLimits
+from qpignn.methods.surroundings import (
+    COMBINED,
+    REGIONS,
+    Metric,
+    Surroundings,
+    combinations,
+    regression_terms,
+)
 from qpignn.runtime.randomness import numpy_rng
 from qpignn.tasks.base import FitInputs
 
@@ -53,7 +61,6 @@ if TYPE_CHECKING:
 
 FOLDS = 5
 WIDE = 64  # feature columns above which they share one slope
-RANDOM_FEATURES = 128  # of the small regression
 MOST = 20_000  # given units that limits and growth are learnt from
 FEW = 100  # given units below which growth is not learnt
 INNER = 0.1  # share of the given units beyond the inner range of a column, on each side
@@ -141,7 +148,7 @@ class Novelty:
             moved, *_ = _halves(predict(_with_features(data, within), levels[-1]), target)
             moves = (moved - halves[levels[-1]][0])[sample.rows]
             slopes = sample.slopes(own, moves)
-        growth = Growth(slopes, 0.0, 0.0, 0.0)
+        growth = Growth(slopes, 0.0, 0.0, (0.0, 0.0))
         if len(rows) >= FEW:
             y = target.transform(targets[sample.rows], torch.float64).numpy()
             growth = sample.growth(slopes, y - y.mean(), limits)
@@ -165,7 +172,7 @@ class Novelty:
         given = self.given.found_in(data)
         far = near.distances(own, given, unusual)
         if not bool(given.any()):
-            farthest = np.full(len(given), self.limits.hops + self.growth.farthest)
+            farthest = np.full(len(given), self.limits.hops + self.growth.farthest[0])
             far = replace(far, hops=farthest)
         ratios = self.limits.ratios(far)
         score, part = ratios.max(axis=0), ratios.argmax(axis=0)
@@ -176,13 +183,16 @@ class Novelty:
         novelty = UnitNovelty(score, reason, factor, left_out)
         return (data if features is x else _with_features(data, features)), novelty
 
-    def widen(self, bounds: Bounds, novelty: UnitNovelty, level: float) -> Bounds:
+    def widen(
+        self, bounds: Bounds, novelty: UnitNovelty, level: float, limits: TargetLimits
+    ) -> Bounds:
         """Return bounds that are wider for units beyond what was learnt.
 
         Args:
             bounds: of a graph's units, in the target's unit.
             novelty: of these units.
             level: of the bounds.
+            limits: of the target.
         """
         beyond: Masks = novelty.score > 1
         moved = beyond | (novelty.factor > 1) | (novelty.left_out > 0)
@@ -195,7 +205,7 @@ class Novelty:
             least = np.where(beyond, np.maximum(half, normal), half)
             ends.append(widened(least, novelty.factor, novelty.left_out, level))
         scaled = (torch.from_numpy(end) for end in (value - ends[0], value + ends[1]))
-        lower, upper = (self.target.inverse(end) for end in scaled)
+        lower, upper = (limits.cut(self.target.inverse(end)) for end in scaled)
         there = torch.from_numpy(moved)
         lower = torch.where(there, lower.minimum(bounds.lower), bounds.lower)
         upper = torch.where(there, upper.maximum(bounds.upper), bounds.upper)
@@ -214,7 +224,7 @@ class Novelty:
     def state(self) -> dict[str, Tensor]:
         """Return everything as tensors, to be saved beside a model."""
         limits, growth = self.limits, self.growth
-        numbers = [*astuple(limits), growth.hops, growth.unusual, growth.farthest]
+        numbers = [*astuple(limits), growth.hops, growth.unusual, *growth.farthest]
         normal = [[level, *halves] for level, halves in self.normal.items()]
         tensors = {
             "columns": torch.stack([self.scaler.shift, *vars(self.range).values()]),
@@ -243,7 +253,7 @@ class Novelty:
         """
         terms = len(state["mean"])
         shapes = {"columns": (4, columns), "mean": (terms,), "root": (terms, terms)}
-        shapes |= {"numbers": (7,), "slopes": (2, columns), "normal": (len(state["normal"]), 3)}
+        shapes |= {"numbers": (8,), "slopes": (2, columns), "normal": (len(state["normal"]), 3)}
         check_tensors(
             {name: state[name] for name in shapes},
             {name: torch.empty(shape, dtype=torch.float64) for name, shape in shapes.items()},
@@ -251,40 +261,47 @@ class Novelty:
         widths = {2 * min(columns, COMBINED) + 1, 2 * COMBINED + 1}
         numbers = ("mean", "root", "numbers", "slopes")
         finite = all(bool(state[name].isfinite().all()) for name in numbers)
+        finite = finite and all(bool((state[name] >= 0).all()) for name in ("numbers", "slopes"))
         shift, low, high, scale = state["columns"]
         right = bool((low <= high).all() and (scale > 0).all() and shift.isfinite().all())
         right = right and not bool(state["normal"].isnan().any()) and len(state["normal"]) > 0
         if terms not in widths or not (finite and right):
             raise ValueError("novelty: expected the numbers of a fit, got others")
-        beyond, hops, unusual, without_path, *growth = state["numbers"].tolist()
+        *limits, without_path, a, b, hops, unusual = state["numbers"].tolist()
         target = {n.removeprefix("target."): one for n, one in state.items() if "target." in n}
         return cls(
             Scaler(shift, scale),
             FeatureRange(low, high, scale),
             Metric(state["mean"].numpy(), state["root"].numpy()),
-            Limits(beyond, hops, unusual, bool(without_path)),
-            Growth(state["slopes"].numpy(), *growth),
+            Limits(limits[0], limits[1], limits[2], bool(without_path)),
+            Growth(state["slopes"].numpy(), a, b, (hops, unusual)),
             {level: (below, above) for level, below, above in state["normal"].tolist()},
             TargetScaler.from_state(target),
             KnownNodes.from_state(state["given"]),
         )
 
     def _normal(self, level: float) -> tuple[float, float]:
-        """Return mean half-widths at a level; between fitted ones those of a normal law."""
+        """Return mean half-widths at a level, rising with it.
+
+        Between fitted levels they are interpolated linearly in the quantile of a normal law, beyond
+        them in proportion to it.
+        """
         if level in self.normal:
             return self.normal[level]
-        fitted = max(self.normal)
-        below, above = self.normal[fitted]
-        factor = float(norm.ppf((1 + level) / 2) / norm.ppf((1 + fitted) / 2))
-        return factor * below, factor * above
+        fitted = sorted(self.normal)
+        wanted, *quantiles = (float(norm.ppf((1 + one) / 2)) for one in (level, *fitted))
+        factor = wanted / min(max(wanted, quantiles[0]), quantiles[-1])  # 1 between fitted ones
+        sides = zip(*(self.normal[one] for one in fitted), strict=True)
+        below, above = (factor * float(np.interp(wanted, quantiles, side)) for side in sides)
+        return below, above
 
 
 def fit_novelty(method: IntervalMethod, inputs: FitInputs) -> Novelty:
     """Learn how far units are from the given ones, and how intervals of a method grow with it.
 
     Args:
-        method: as fitted, without novelty. Known targets of neighbours are not used: beyond what
-            was learnt there are none.
+        method: as fitted, without novelty. A second stage on known targets of neighbours is left
+            out: beyond what was learnt there are few.
         inputs: of its fit.
 
     Returns:
@@ -310,7 +327,7 @@ def _one_thread() -> threadpool_limits:
 def _with_features(data: Data, x: Tensor) -> Data:
     """Return a shallow copy of a graph with other features."""
     changed = copy.copy(data)
-    changed.x = x
+    changed.x, changed.x_as_given = x, data.get("x_as_given", data.x)
     return changed
 
 
@@ -337,23 +354,8 @@ def _reasons(part: Any, far: Distances, names: Sequence[str] | None) -> list[str
     own, around = (one.max(axis=1).toarray().ravel() for one in (far.own, far.around))
     places = (np.asarray(one.argmax(axis=1)).ravel() for one in (far.own, far.around))
     columns = np.where(own >= around, *places)
-    named = [f"column {column if names is None else names[column]!r}" for column in columns]
+    named = [f"column {column if names is None else repr(names[column])}" for column in columns]
     return [REASONS[one] or name for one, name in zip(part, named, strict=True)]
-
-
-def _design(two_hops: Tensor, positions: Floats) -> Floats:
-    """Return the terms of the small regression: a constant, numbers and functions of them.
-
-    Args:
-        two_hops: (units, terms), mean over the neighbours of the neighbours.
-        positions: (units, 2 · terms + 1).
-    """
-    linear = np.column_stack([positions, two_hops.double().numpy()])
-    linear = (linear - linear.mean(axis=0)) / np.maximum(linear.std(axis=0), 1e-12)
-    draw = numpy_rng(0, "novelty features")
-    weights = draw.normal(size=(linear.shape[1], RANDOM_FEATURES)) / math.sqrt(linear.shape[1])
-    hidden = np.maximum(linear @ weights + draw.normal(size=RANDOM_FEATURES), 0)
-    return np.column_stack([np.ones(len(linear)), linear, hidden])
 
 
 @dataclass(frozen=True)
@@ -430,22 +432,24 @@ class _Sample:
             limits: of the usual.
         """
         two_hops = self.near.average(self.near.average(self.combined))[self.rows]
-        ridge, usual = Ridge.best(_design(two_hops, self.positions), y, self.fold)
+        ridge, usual = Ridge.best(regression_terms(two_hops, self.positions), y, self.fold)
         regions = self.near.regions(self.given)[self.rows.numpy()]
         unusual = Metric.of(self.positions)(self.positions)
         extreme = unusual > np.quantile(unusual, 1 - EXTREME)
         groups: list[Masks] = [*(regions == number for number in range(REGIONS)), extreme]
-        parts, farthest = [], 0.0
+        parts, most_hops = [], 0.0
         for out in groups:
             if 0 < out.sum() < len(out) / 2:
                 far, seen = self._held_out(out, limits)
                 reached = far.hops[far.hops < UNREACHABLE]
-                farthest = max(farthest, float(reached.max(initial=0.0)) - limits.hops)
+                most_hops = max(most_hops, float(reached.max(initial=0.0)) - limits.hops)
                 parts.append((ridge.errors_without(out), far, seen))
         if not parts:
-            return Growth(slopes, 0.0, 0.0, 0.0)
+            return Growth(slopes, 0.0, 0.0, (0.0, 0.0))
         errors = np.concatenate([part for part, *_ in parts])
-        excess = np.hstack([seen.excess(far, farthest) for _, far, seen in parts])
+        largest = (most_hops, math.inf)
+        excess = np.hstack([seen.excess(far, largest) for _, far, seen in parts])
+        farthest = (most_hops, float(excess[1].max()))
         return Growth(slopes, *fit_growth(usual, errors, excess), farthest)
 
     def _held_out(self, out: Masks, limits: Limits) -> tuple[Distances, Limits]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
@@ -25,7 +26,11 @@ if TYPE_CHECKING:
 
 COMBINED = 16  # feature columns above which as many random combinations of them are compared
 REGIONS = 5
+RANDOM_FEATURES = 128  # of the small regression
 LONGEST = 50  # edges of a path that are counted
+CONSTANT = (
+    1e-9  # variance up to which a term counts as constant: its distances are taken as they are
+)
 
 
 class Surroundings:
@@ -37,7 +42,10 @@ class Surroundings:
 
     def __init__(self, data: Data) -> None:
         nodes = data.x.shape[0]
-        self.mean = aggregation_matrix(data.edge_index, None, nodes)
+        edges, weight = data.edge_index, data.get("edge_weight")
+        if weight is not None and bool((weight == 0).any()):
+            edges = edges[:, weight > 0]  # as if they were not there
+        self.mean = aggregation_matrix(edges, None, nodes)
         self.degree = self.mean.starts.diff().float()
 
     def positions(self, combined: Tensor, rows: Tensor) -> Floats:
@@ -176,8 +184,9 @@ class Metric:
         positions = positions.astype(np.float64)
         centred = positions - positions.mean(axis=0)
         covariance = centred.T @ centred / len(positions)
-        spread = np.maximum(covariance.diagonal(), 1e-12)
-        inverse = np.linalg.inv(covariance + np.diag(1e-3 * spread))
+        spread = covariance.diagonal()
+        ridge = np.where(spread > CONSTANT, 1e-3 * spread, 1.0)
+        inverse = np.linalg.inv(covariance + np.diag(ridge))
         root = np.linalg.cholesky((inverse + inverse.T) / 2)
         return cls(positions.mean(axis=0), np.asarray(root, dtype=np.float64))
 
@@ -212,3 +221,18 @@ def combinations(x: Tensor, scaler: Scaler) -> Tensor:
     shift = scaler.shift @ mixed
     parts = [(x[chunk].double() @ mixed - shift).float() for chunk in row_chunks(len(x))]
     return torch.cat(parts)
+
+
+def regression_terms(two_hops: Tensor, positions: Floats) -> Floats:
+    """Return the terms of the small regression: a constant, numbers and functions of them.
+
+    Args:
+        two_hops: (units, terms), mean over the neighbours of the neighbours.
+        positions: (units, 2 · terms + 1).
+    """
+    linear = np.column_stack([positions, two_hops.double().numpy()])
+    linear = (linear - linear.mean(axis=0)) / np.maximum(linear.std(axis=0), 1e-12)
+    draw = numpy_rng(0, "novelty features")
+    weights = draw.normal(size=(linear.shape[1], RANDOM_FEATURES)) / math.sqrt(linear.shape[1])
+    hidden = np.maximum(linear @ weights + draw.normal(size=RANDOM_FEATURES), 0)
+    return np.column_stack([np.ones(len(linear)), linear, hidden])
