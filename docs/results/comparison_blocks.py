@@ -149,8 +149,8 @@ def standing(measured: Measured, each: Comparison, sharing: Comparison) -> str:
         f"{ours['first_by_width']} of {ours['data_sets']} data sets and has the best Winkler score "
         f"on {ours['first_by_winkler']}; its score is {percent_above(ours['winkler_over_best'])} "
         f"above the best on average. If every baseline that can use the known targets of "
-        f"neighbours does, it is first by Winkler score on {among['first_by_winkler']} of "
-        f"{among['data_sets']} and {percent_above(among['winkler_over_best'])} above the best on "
+        f"neighbours does ({counted(measured.rows(sharing))}), it is first by Winkler score on "
+        f"{among['first_by_winkler']} of {among['data_sets']} and {percent_above(among['winkler_over_best'])} above the best on "
         f"average; the next method there, `{among['next']}`, is "
         f"{percent_above(among['next_over_best'])} above it."
     )

@@ -1,7 +1,7 @@
 """Methods by name.
 
 ``conformal:NAME`` is any method with a conformal step, ``ensemble:NAME`` five of its nets averaged,
-``neighbours:NAME`` ten of its nets, calibrated on the units that each holds out, with the known
+``neighbours:NAME`` several of its nets, calibrated on the units that each holds out, with the known
 targets of neighbours (``neighbours="auto"``).
 A name may also be an object path, ``mine.py:StudentT`` or ``package.module:StudentT``, or one that
 an installed package declares as an entry point of the group ``qpignn.methods``.
