@@ -10,11 +10,10 @@ import pandas as pd
 
 from measured import Measured
 from qpignn.paper.plan import Plan
-from qpignn.paper.spec import REAL, SYNTHETIC
 from qpignn.paper.tables import NAMES, against_paper, agreement
 from qpignn.reports.render import digits
 from studies import PaperTable
-from words import counted, markdown, paragraphs
+from words import markdown, paragraphs
 
 FAR = 0.05  # differences above this are listed
 
@@ -87,43 +86,3 @@ def far_from_paper(study: PaperTable) -> Callable[[Measured], str]:
         )
 
     return made
-
-
-def readme_paper(measured: Measured, study: PaperTable, variant: str) -> str:
-    """Ours beside the paper's figures for one model, for the README."""
-    plan, frame = measured.table(study)
-    table = against_paper(plan, frame[frame["variant"] == variant])
-    values = {(line["dataset"], line["metric"]): line for line in table.to_dict("records")}
-
-    def half(name: str | None) -> tuple[str, ...]:
-        if name is None:
-            return ("", "", "")
-        picp, mpiw = (values[name, metric] for metric in ("picp", "mpiw"))
-        return (name, *(f"{pair['ours']:.2f} / {pair['paper']:.2f}" for pair in (picp, mpiw)))
-
-    names = [*dict.fromkeys(table["dataset"])]
-    drawn, real = ([name for name in names if name in kind] for kind in (SYNTHETIC, REAL))
-    lines = [(*half(left), "", *half(right)) for left, right in itertools.zip_longest(drawn, real)]
-    columns = ("data set", "PICP ours / paper", "MPIW ours / paper")
-    sentence = agreement_words(table)
-    runs = counted(frame[frame["variant"] == variant].to_dict("records"), "run")
-    return paragraphs(
-        f"{variant}, {runs}, beside the same row of the paper's main table:",
-        markdown((*columns, "", *columns), lines),
-        f"{sentence} {len(names)} of {len(plan.spec.datasets)} data sets. All models: "
-        f"[docs/results/published.md](docs/results/published.md).",
-        measured.command(study),
-    )
-
-
-def agreement_words(table: pd.DataFrame) -> str:
-    """Median and largest difference to the paper of one model, in a sentence."""
-    near = {line["metric"]: line for line in agreement(table).to_dict("records")}
-    parts = []
-    for metric, line in near.items():
-        part = table[table["metric"] == metric].set_index("dataset")["difference"].abs()
-        parts.append(
-            f"{metric.upper()} median {line['median']:.3f}, largest {line['max']:.3f} "
-            f"({part.idxmax()})"
-        )
-    return f"Differences without sign: {'; '.join(parts)}."

@@ -91,11 +91,10 @@ FIVE_NETS = Page(
 )
 README = Page(
     "README.md",
-    (EACH, KNOWN, OLD_MAIN),
+    (EACH, KNOWN),
     {
         "reaches": lambda measured: default.reaches(measured, EACH),
         "standing": lambda measured: compare.readme_standing(measured, EACH, KNOWN),
-        "beside-paper": lambda measured: beside.readme_paper(measured, OLD_MAIN, "QpiGNN λ=0.5"),
     },
 )
 THEORY = Page(
