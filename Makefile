@@ -22,7 +22,7 @@ demo: $(READY)  ## from two tables to intervals, metrics and a report
 test: check  ## all checks, and all tests but the slow ones
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-slow: $(READY)  ## tests that kill processes, start a cluster, or complete the grid of methods and encoders
+test-slow: $(READY)  ## tests that kill processes, start a cluster, or complete a grid (methods and encoders, tables of the paper)
 	$(BIN)/python -m pytest -n 2 -m slow
 
 check: $(READY)  ## style, types, and who may import whom

@@ -36,9 +36,8 @@ def test_paper_list_names_every_spec(qpignn: Run) -> None:
     assert all(name in shown for name in specs())
 
 
-@pytest.mark.parametrize(
-    "protocol", ["corrected", pytest.param("published", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow  # tests of the pages of results run most of these commands
+@pytest.mark.parametrize("protocol", ["corrected", "published"])
 def test_paper_run_all_quick_writes_every_table_and_picture(
     qpignn: Run, protocol: str, tmp_path: Path
 ) -> None:
