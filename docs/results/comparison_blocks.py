@@ -152,7 +152,8 @@ def standing(measured: Measured, each: Comparison, sharing: Comparison) -> str:
         f"neighbours does ({counted(measured.rows(sharing))}), it is first by Winkler score on "
         f"{among['first_by_winkler']} of {among['data_sets']} and "
         f"{percent_above(among['winkler_over_best'])} above the best on average; of the others "
-        f"`{among['next']}` is nearest to the best, {percent_above(among['next_over_best'])} above it."
+        f"`{among['next']}` is nearest to the best, {percent_above(among['next_over_best'])} "
+        f"above it."
     )
 
 
