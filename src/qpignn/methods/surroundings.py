@@ -28,9 +28,7 @@ COMBINED = 16  # feature columns above which as many random combinations of them
 REGIONS = 5
 RANDOM_FEATURES = 128  # of the small regression
 LONGEST = 50  # edges of a path that are counted
-CONSTANT = (
-    1e-9  # variance up to which a term counts as constant: its distances are taken as they are
-)
+CONSTANT = 1e-9  # variance up to which a term counts as constant: distances are not divided by it
 
 
 class Surroundings:
